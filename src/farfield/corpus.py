@@ -191,16 +191,11 @@ def _path_corpus(name: str, path: Path, seed: int, errors: Errors, limit: int | 
             return
         number = 0
         for file in files:
-            this = assigned_split(number, seed)
             for piece in _documents(file, errors) if by_file else _recut(_documents(file, errors)):
-                if by_file:
-                    if this == split:
-                        yield piece
-                else:
-                    if assigned_split(number, seed) == split:
-                        yield piece
-                    number += piece.last
-            number += by_file
+                if assigned_split(number, seed) == split:
+                    yield piece
+                number += 0 if by_file else 1
+            number += 1 if by_file else 0
 
     def identity(split: str) -> dict[str, Any]:
         chosen = [file for file, its in named if its == split] if named else files

@@ -14,15 +14,16 @@ from farfield.corpus import Corpus, CorpusError, Piece, assigned_split
 
 @dataclass(frozen=True)
 class HubSource:
-    """One data set: its id, its configuration, and the field that holds the text."""
+    """One data set: its id, its configuration, and whether its records are the lines of one long text."""
 
     path: str
     config: str | None = None
+    lines: bool = False
 
 
 # The paper's four data sets, by the names it gives them. Where there are two, documents alternate.
 NAMED: dict[str, tuple[HubSource, ...]] = {
-    "wikitext-103": (HubSource("Salesforce/wikitext", "wikitext-103-raw-v1"),),
+    "wikitext-103": (HubSource("Salesforce/wikitext", "wikitext-103-raw-v1", lines=True),),
     "books": (HubSource("emozilla/pg19"),),
     "github": (HubSource("timaeus/pile-github"),),
     "wikibook": (HubSource("wikimedia/wikipedia", "20231101.en"), HubSource("emozilla/pg19")),
@@ -43,14 +44,14 @@ def open_hub(name: str, *, split_seed: int, limit: int | None) -> Corpus:
         sources = (HubSource(path, config or None),)
 
     def pieces(split: str) -> Iterator[Piece]:
-        streams = [_texts(source, split, split_seed) for source in sources]
+        streams = [(source, _texts(source, split, split_seed)) for source in sources]
         while streams:
-            for stream in list(streams):
+            for source, stream in list(streams):
                 text = next(stream, None)
                 if text is None:
-                    streams.remove(stream)
+                    streams.remove((source, stream))
                 elif text:
-                    yield Piece(text, True)
+                    yield Piece(text, not source.lines)
 
     def identity(split: str) -> dict[str, Any]:
         # what the hub calls it: the tokens themselves are hashed once they are made
