@@ -472,7 +472,7 @@ def constant(value: Fraction | float | int | str) -> Node:
     if isinstance(value, float) and not abs(value) < float("inf"):
         raise FormulaError(f"the value must be a finite number, not {value}", str(value))
     exact = Fraction(str(value)) if isinstance(value, float) else Fraction(value)  # 0.1 means one tenth
-    return number(exact)
+    return parse(Formula(number(exact)).text()).node  # under the same limits as a typed number
 
 
 def index_range(node: Node, names: Mapping[str, Fraction] | None = None) -> range | None:
