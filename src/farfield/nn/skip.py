@@ -1,0 +1,105 @@
+"""Lossless skipping: how far back a key must lie so that it cannot change the result, and the proof for each row.
+
+Row i has touched the keys `j >= s` and left out the others. With L the log-sum-exp of the touched ones and every left
+out logit at most `U = |q_i| * max |k_j| * scale` (Cauchy-Schwarz), the attention mass that was left out is at most
+
+    exp(U + log tail(i - s + 1) - L)
+
+(the run-time certificate, docs/attention.md). A row is certain if this is at most half a unit in the last place: 2^-24
+in float32. A row that is not certain is computed again with every key, so no row ever rests on a guess.
+
+The place `s` is chosen before a chunk of rows is computed, from earlier tokens only, and the certificate of row i reads
+nothing after token i. Hence the output at token i is a function of the tokens up to i, to the bit, as in the full
+computation. The choice is the smallest w with `exp(x) * tail(w) <= 2^-24 * head(w)`; `x` is the largest gap between U
+and the part of L that the scores account for, over the rows so far. It never exceeds twice the largest |q.k| * scale.
+
+Shapes: H heads, N keys, R rows of a chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+USUAL_GAP = 8.0  # `x` of ordinary inputs: used to decide which heads to compute together, never to decide what is certain
+SLACK = 1.0  # added to `x` when the next chunk's keys are chosen, so that few rows have to be computed again
+LEAST_SAVING = 256  # keys a row, on average, below which skipping costs more than it saves
+
+
+class Reach:
+    """The running sums of exp(bias), as logarithms: what lies before and what lies beyond each distance."""
+
+    def __init__(self, bias: Float[Tensor, "H N"], dtype: torch.dtype, learned: bool):
+        bias = bias.detach().double()
+        nothing = bias.new_full((bias.shape[0], 1), float("-inf"))
+        self.head = torch.cat([nothing, bias.logcumsumexp(-1)], -1)  # head[:, w]: the sum over t < w
+        self.tail = torch.cat([bias.flip(-1).logcumsumexp(-1).flip(-1), nothing], -1)  # tail[:, w]: over t >= w
+        self.size = bias.shape[1]
+        self.limit = -53 * math.log(2) if dtype == torch.float64 else -24 * math.log(2)
+        if learned:  # the gradient of a parameter sums t * weight, so that the tail may count up to `size` times as much
+            self.limit -= math.log(self.size)
+        gain = self.head - self.tail
+        self.gain = torch.where(gain.isnan(), float("-inf"), gain).cummax(-1).values  # -inf - -inf: nothing is known
+
+    def window(self, gap: Float[Tensor, " H"]) -> Tensor:
+        """For each head the smallest w with `exp(gap) * tail(w) <= 2^-24 * head(w)`."""
+        return torch.searchsorted(self.gain, (gap - self.limit)[:, None]).squeeze(-1)
+
+    def usual_window(self) -> list[int]:
+        """For each head the window of ordinary inputs, or the full length where skipping would not pay."""
+        w = self.window(torch.full((self.gain.shape[0],), USUAL_GAP, dtype=torch.float64)).clamp(max=self.size)
+        saving = (self.size - w) ** 2 / (2 * self.size)
+        return torch.where(saving < LEAST_SAVING, self.size, w).tolist()
+
+    def of(self, heads: slice) -> Reach:
+        part = object.__new__(Reach)
+        part.head, part.tail, part.gain = self.head[heads], self.tail[heads], self.gain[heads]
+        part.size, part.limit = self.size, self.limit
+        return part
+
+
+class Certificate:
+    """The certificate of one sample and a run of heads, fed chunk by chunk.
+
+    Norms are rounded up: the float32 sum of D squares errs by less than D + 2 units in the last place, and squares that
+    underflow hide less than 2^-63 a component.
+    """
+
+    def __init__(self, reach: Reach, q: Float[Tensor, "H M D"], k: Float[Tensor, "H N D"], scale: float):
+        self.reach, self.scale = reach, abs(scale)
+        self.first = k.shape[1] - q.shape[1]  # position of the first query
+        self.q_norm, self.k_norm = _norm(q), _norm(k).cummax(-1).values
+        self.gap = 2 * self.scale * self.q_norm[:, 0] * self.k_norm[:, self.first]
+
+    def first_key(self, row: int) -> int:
+        """The first key that the chunk starting at position `row` touches; known from tokens up to `row` alone."""
+        if not bool(self.gap.isfinite().all()):
+            return 0
+        return max(0, row + 1 - int(self.reach.window(self.gap + SLACK).max()))
+
+    def uncertain(self, a: int, b: int, s: int, lse: Float[Tensor, "H R"]) -> Bool[Tensor, "H R"] | None:
+        """Which rows of the positions a..b-1 might have changed because the keys before s were left out."""
+        lse = lse.double()
+        q_norm = self.q_norm[:, a - self.first : b - self.first] * self.scale
+        head = self.reach.head[:, a + 1 : b + 1].clamp(max=self.reach.head[:, -1:])
+        gap = (q_norm * self.k_norm[:, b - 1 : b] - lse + head).amax(-1)
+        self.gap = torch.maximum(self.gap, torch.where(gap.isnan(), float("inf"), gap)) if a > self.first else gap
+        if s == 0:
+            return None
+        bound = q_norm * self.k_norm[:, s - 1 : s] + self.reach.tail[:, a - s + 1 : b - s + 1]
+        # The kernel's own exponential and sums err by less than 1e-5 of what they return.
+        certain = bound + 1e-3 + 1e-5 * lse.abs() <= lse + self.reach.limit
+        return None if bool(certain.all()) else ~certain
+
+
+def _norm(x: Tensor) -> Float[Tensor, "H N"]:
+    """The Euclidean norm of each row, never too small."""
+    x = x if x.dtype == torch.float64 else x.float()
+    d = x.shape[-1]
+    return torch.linalg.vector_norm(x, dim=-1).double() * (1 + (d + 4) * 2.0**-23) + math.sqrt(d) * 2.0**-62
