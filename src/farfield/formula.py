@@ -421,6 +421,12 @@ class Formula:
         value = readings.ball_value(self.node, {"t": t, **parameters})
         return value if self.weight else readings.ball_exp(value)
 
+    def array(self, t: Any, **parameters: Any) -> Any:
+        """The bias on a numpy array of distances in double precision."""
+        from farfield import readings
+
+        return readings.array_value(self.node, self.weight, {"t": t, **parameters})
+
     def torch(self, t: Any, **parameters: Any) -> Any:
         """The bias on a tensor of distances, with gradients to the parameters that are tensors."""
         from farfield import readings

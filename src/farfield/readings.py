@@ -131,6 +131,10 @@ class _NotRationalError(Exception):
     """The expression is not plainly a rational number."""
 
 
+def _not_rational(*_: Any) -> Fraction:
+    raise _NotRationalError
+
+
 def _rational_power(a: Fraction, b: Fraction) -> Fraction:
     if b.denominator != 1 or abs(b) > 64 or (a == 0 and b < 0):
         raise _NotRationalError
@@ -141,6 +145,7 @@ class _Rationals(Algebra):
     operations: Mapping[str, Callable[..., Any]] = {
         **_ARITHMETIC, "**": _rational_power, "abs": abs, "min": min, "max": max,
         "floor": lambda x: Fraction(math.floor(x)),
+        **dict.fromkeys(("exp", "log", "sqrt", "sin", "cos"), _not_rational),
     }  # fmt: skip
 
     def number(self, value: Fraction) -> Fraction:
@@ -157,7 +162,7 @@ def exact_value(node: Node, names: Names) -> Fraction | None:
     """The expression as an exact rational, or None if it is not plainly one."""
     try:
         return evaluate(node, names, _RATIONALS)
-    except (_NotRationalError, ZeroDivisionError, KeyError):
+    except (_NotRationalError, ZeroDivisionError, KeyError, FormulaError):
         return None
 
 
@@ -234,6 +239,38 @@ def ball_log(value: Any) -> Any:
     from flint import arb
 
     return arb("-inf") if value.is_zero() else value.log()
+
+
+# ---------------------------------------------------------------------------------------------------- arrays
+class _Arrays(Algebra):
+    def __init__(self) -> None:
+        import numpy
+
+        self.lib = numpy
+        one = {op: getattr(numpy, op) for op in ("exp", "log", "sqrt", "sin", "cos", "abs", "floor")}
+        self.operations = {**_ARITHMETIC, "**": numpy.power, "min": numpy.minimum, "max": numpy.maximum, **one}
+
+    def number(self, value: Fraction) -> Any:
+        return self.lib.float64(float(value))
+
+    def constant(self, name: str) -> float:
+        return _DOUBLES.constant(name)
+
+    def integer(self, value: Any) -> int | None:
+        return _DOUBLES.integer(float(value))
+
+    def where(self, node: Node, names: Names) -> Any:
+        left, right, a, b = (evaluate(n, names, self) for n in node.args)
+        return self.lib.where(_COMPARE[str(node.value)](left, right), a, b)
+
+
+def array_value(node: Node, weight: bool, names: Names) -> Any:
+    """The bias on a numpy array of distances, in double precision; nan where it is undefined."""
+    import numpy
+
+    with numpy.errstate(all="ignore"):
+        value = evaluate(node, names, _Arrays()) + numpy.zeros_like(names["t"])
+        return numpy.log(value) if weight else value
 
 
 # ---------------------------------------------------------------------------------------------------- tensors
@@ -453,3 +490,4 @@ def latex(node: Node) -> str:
 
 
 _DOUBLES, _RATIONALS, _BALLS = _Doubles(), _Rationals(), _Balls()
+ball_algebra = _BALLS

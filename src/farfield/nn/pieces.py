@@ -105,7 +105,7 @@ def plan(
                         queries=slice(first - keys + queries, span.end - keys + queries),
                         real=slice(span.start, span.end),
                         window=windows[h],
-                        chunk=192 if min(windows[h], usual[h], keys) <= NEAR else 256,
+                        chunk=192 if min(windows[h], keys) <= NEAR and not skips[h] else 256,
                         skips=skips[h],
                     )
                 )

@@ -190,7 +190,7 @@ def closed(weight: Weight, a: Shape, start: int) -> Series | None:
     factor = apply("exp", a.get(None, Fraction(0)))
     logs, rest = logs_and_rest(a)
     if not logs and not rest:
-        raise DivergenceError("the weights are constant and do not tend to 0, so their sum diverges")
+        raise DivergenceError("the weights are constant")
     if not logs and set(rest) == {Power(Fraction(0), Fraction(1))}:
         return _geometric(weight, start, next(iter(rest.values())))
     if not rest and all(beyond(start, shift) for shift in logs):
@@ -207,7 +207,7 @@ def _geometric(weight: Weight, start: int, c: Constant) -> Series | None:
         return Geometric(weight, start, apply("*", Fraction(-1), c))
     if sign(c) is None:
         return None
-    raise DivergenceError("the weights grow exponentially, so their sum diverges")
+    raise DivergenceError("the weights grow exponentially")
 
 
 def _from_logs(weight: Weight, start: int, factor: Constant, logs: dict[Constant, Constant]) -> Series | None:
@@ -219,7 +219,7 @@ def _from_logs(weight: Weight, start: int, factor: Constant, logs: dict[Constant
             return PowerLaw(weight, start, factor, s, shift)
         if above is None:
             return None
-        raise DivergenceError("the weights fall no faster than 1/t, so their sum diverges")
+        raise DivergenceError("the weights fall no faster than 1/t")
     poles: dict[Fraction, int] = {}
     for shift, c in logs.items():
         if not isinstance(shift, Fraction) or not isinstance(c, Fraction) or c.denominator != 1 or not -12 <= c < 0:

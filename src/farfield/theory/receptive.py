@@ -173,6 +173,12 @@ def _refuse_if_long(j: int) -> None:
         )
 
 
+def _nearest(x: Any) -> int:
+    """The middle of a ball, rounded up to a whole number."""
+    mantissa, exponent = (int(v) for v in x.mid().man_exp())
+    return mantissa << exponent if exponent >= 0 else -(-mantissa >> -exponent)
+
+
 def _guess(weights: Weights, epsilon: Fraction) -> int:
     """A whole number close to the answer, by Newton's method: nothing about it is certified."""
     j, bits = weights.start + 1, _bits(1, epsilon)
@@ -188,10 +194,9 @@ def _guess(weights: Weights, epsilon: Fraction) -> int:
                 new = arb(fmpz(j)) + (excess / rate).mid()
             else:  # falls like a power: a step in log j
                 new = arb(fmpz(j)) * (excess / (rate * arb(fmpz(j)))).mid().min(arb(j.bit_length() + 8)).exp()
-            rounded = (new.mid() + arb("0.5")).floor().unique_fmpz() if new.is_finite() else None
-        if rounded is None:
+        if not new.is_finite():
             return j
-        near = max(int(rounded), weights.start + 1, j // 16)
+        near = max(_nearest(new), weights.start + 1, j // 16)
         _refuse_if_long(near)
         enough = _bits(near, epsilon)
         if abs(near - j) << (bits // 3) <= j or near == j:

@@ -1,0 +1,1 @@
+"""What stands behind the verbs of the command line, one file for each."""

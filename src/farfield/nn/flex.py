@@ -1,0 +1,96 @@
+"""Attention with a bias by distance on FlexAttention: the path of GPUs.
+
+The bias vector is read inside the kernel as a score_mod, and a block mask says which blocks of 128 x 128 are in sight,
+so windows save time. The block mask is made from positions alone, never from an n x n mask. On a GPU the kernel is
+compiled, forward and backward, and the bias may be learned. On a CPU it runs eagerly (for tests: it is slow and stores
+n x n numbers), or compiled without gradients.
+
+Shapes: B samples, H query heads, Hk key heads, M queries, N keys, D width of a head.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attention
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+BLOCK = 128
+
+
+@functools.cache
+def compiled() -> Callable[..., Any]:
+    """FlexAttention as one fused kernel."""
+    return torch.compile(flex_attention, dynamic=False)
+
+
+def flex(
+    q: Float[Tensor, "B H M D"],
+    k: Float[Tensor, "B Hk N D"],
+    v: Float[Tensor, "B Hk N D"],
+    bias: Float[Tensor, "H N"],
+    windows: list[int],
+    mask: Bool[Tensor, "B N"] | None,
+    scale: float,
+    compile: bool | None = None,  # noqa: A002
+) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"]]:
+    """The output and the log-sum-exp; compiled on every device but the CPU, unless `compile` says otherwise."""
+    m, n = q.shape[2], k.shape[2]
+    offset = n - m
+
+    def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return score + bias[h, (i + offset - j).clamp(min=0)]
+
+    if mask is None:
+        blocks = _blocks(m, n, tuple(windows), q.device)
+    else:
+        start = mask.int().argmax(-1)
+        blocks = block_mask(m, n, windows, start, start + mask.sum(-1))
+    run = compiled() if (q.device.type != "cpu" if compile is None else compile) else flex_attention
+    out, extra = run(
+        q, k, v, add_bias, blocks, scale, enable_gqa=q.shape[1] != k.shape[1], return_aux=AuxRequest(lse=True)
+    )
+    return out, extra.lse
+
+
+@functools.lru_cache(maxsize=32)
+def _blocks(m: int, n: int, windows: tuple[int, ...], device: torch.device) -> BlockMask:
+    whole = torch.zeros(1, dtype=torch.long, device=device)
+    return block_mask(m, n, list(windows), whole, whole + n)
+
+
+def block_mask(m: int, n: int, windows: list[int], start: Tensor, end: Tensor) -> BlockMask:
+    """What each query may see: itself and the past, within its head's window, among the sample's keys start..end-1."""
+    device = start.device
+    each = sorted(set(windows))
+    width = torch.tensor(windows if len(each) > 1 else each, device=device)
+    offset = n - m
+
+    def seen(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        t = i + offset - j
+        row, head = (b if start.numel() > 1 else 0), (h if width.numel() > 1 else 0)
+        inside = (j >= start[row]) & (i + offset < end[row])  # with t >= 0, both ends of both
+        return (t >= 0) & (t < width[head]) & inside
+
+    first = torch.arange(0, m, BLOCK, device=device)[:, None] + offset  # positions of the queries of a block
+    last = (first + BLOCK - 1).clamp(max=n - 1)
+    key = torch.arange(0, n, BLOCK, device=device)
+    key_last = (key + BLOCK - 1).clamp(max=n - 1)
+    w, s, e = width[None, :, None, None], start[:, None, None, None], end[:, None, None, None]
+    some = (key <= last) & (first - key_last < w) & (key_last >= s) & (first < e)
+    every = (key_last <= first) & (last - key < w) & (key >= s) & (last < e) & some
+    return BlockMask.from_kv_blocks(
+        *_listed(some & ~every), *_listed(every), BLOCK_SIZE=BLOCK, mask_mod=seen, seq_lengths=(m, n)
+    )
+
+
+def _listed(chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """How many blocks of each row are chosen, and their indices, the chosen ones first."""
+    order = chosen.int().argsort(dim=-1, descending=True, stable=True)
+    return chosen.sum(-1).int(), order.int().contiguous()

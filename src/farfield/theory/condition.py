@@ -1,0 +1,155 @@
+"""The exact condition on open parameters, from a decision tree over the signs that matter."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from farfield.theory import constants
+from farfield.theory.constants import Const, UndecidedError
+from farfield.theory.region import EmptyRegionError, Region, SplitError, describe, domain, linear
+
+MAX_LEAVES = 120
+AT_LEAST, AT_MOST, UNEQUAL = 2, -2, 3  # signs of a condition beside 1, 0, -1
+Case = tuple[tuple[Const, int], ...]  # a conjunction of sign conditions
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """What happens in one region."""
+
+    verdict: str  # "converges", "diverges", "undecided", "undefined"
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The sign of a constant decides; None where a sign is impossible."""
+
+    const: Const
+    children: tuple[tuple[int, Tree], ...]
+
+
+Tree = Leaf | Branch
+
+
+def explore(region: Region, leaf: Callable[[Region], Leaf], deadline: float) -> Tree:
+    """Run a procedure under every combination of signs that it asks for."""
+    count = 0
+
+    def visit(here: Region) -> Tree:
+        nonlocal count
+        count += 1
+        if count > MAX_LEAVES or time.monotonic() > deadline:
+            return Leaf("undecided", ("there are too many cases",))
+        try:
+            return leaf(here)
+        except SplitError as split:
+            return divide(here, split.const)
+
+    def divide(here: Region, const: Const) -> Tree:
+        children: list[tuple[int, Tree]] = []
+        for s in (1, 0, -1):
+            try:
+                children.append((s, visit(here.assume(const, s))))
+            except EmptyRegionError:
+                continue
+            except SplitError as other:  # solving const = 0 needs another sign first
+                return divide(here, other.const)
+            except UndecidedError as error:
+                children.append((s, Leaf("undecided", (str(error),))))
+        verdicts = {c.verdict if isinstance(c, Leaf) else None for _, c in children}
+        if len(verdicts) == 1 and None not in verdicts:
+            return children[0][1]
+        return Branch(const, tuple(children))
+
+    return visit(region)
+
+
+def cases(tree: Tree, verdict: str) -> list[Case]:
+    """The regions with one verdict, as a disjunction of conjunctions, merged where signs agree."""
+    if isinstance(tree, Leaf):
+        return [()] if tree.verdict == verdict else []
+    found = {s: cases(child, verdict) for s, child in tree.children}
+    merged: list[Case] = []
+    done: set[int] = set()
+    for signs, name in (((1, 0), AT_LEAST), ((-1, 0), AT_MOST), ((1, -1), UNEQUAL)):
+        a, b = signs
+        if a in found and b in found and found[a] and found[a] == found[b] and not done & {a, b}:
+            third = next(s for s in (1, 0, -1) if s not in signs)
+            if found.get(third) == found[a]:
+                return found[a]
+            merged += [((tree.const, name), *case) for case in found[a]]
+            done |= {a, b}
+    for s in (1, 0, -1):
+        if s in found and s not in done:
+            merged += [((tree.const, s), *case) for case in found[s]]
+    return [_without_implied(case) for case in merged]
+
+
+def _without_implied(case: Case) -> Case:
+    """Drop bounds on a parameter that a tighter one implies."""
+    kept: list[tuple[Const, int]] = []
+    for i, (c, s) in enumerate(case):
+        line = linear(c)
+        implied = False
+        for j, (other, o) in enumerate(case):
+            tighter = linear(other)
+            if i == j or line is None or tighter is None or line[0] != tighter[0]:
+                continue
+            gap = constants.sign(tighter[1] - line[1])
+            if o == 0 and (gap == s or gap == 0 or s in (AT_LEAST, AT_MOST, UNEQUAL)):
+                implied = True  # the parameter has one value, which satisfies everything else
+            elif s == 1 and o in (1, AT_LEAST):
+                implied |= gap > 0 or (gap == 0 and o == 1 and j < i)
+            elif s == -1 and o in (-1, AT_MOST):
+                implied |= gap < 0 or (gap == 0 and o == -1 and j < i)
+            elif s == UNEQUAL and o in (1, -1):
+                implied |= gap * o >= 0
+        if not implied:
+            kept.append((c, s))
+    return tuple(kept)
+
+
+def _words(found: list[Case], given: Region) -> list[str]:
+    """Conjunctions in words; what the domain says already is left out."""
+    known = {(c, s) for c, s in given.facts}
+    out = []
+    for case in found:
+        parts = [describe(c, s) for c, s in case if (c, s) not in known]
+        out.append(" and ".join(parts))
+    return out
+
+
+def condition_text(tree: Tree, names: Sequence[str], domains: list[str]) -> tuple[str, str | None, list[str]]:
+    """(verdict, condition, proof) of a family."""
+    given = domain(domains)
+    found = {v: cases(tree, v) for v in ("converges", "diverges", "undecided", "undefined")}
+    words = {v: _words(c, given) for v, c in found.items()}
+    everything = ", ".join(d for d in domains if d) or ", ".join(names)
+    proof = _proof(tree)
+    undefined = f" (it is undefined if {', or '.join(words['undefined'])})" if any(words["undefined"]) else ""
+    if found["undecided"]:
+        parts = [f"{v} if {', or '.join(words[v])}" for v in ("converges", "diverges", "undecided") if words[v]]
+        condition = "; ".join(parts) if all(words["undecided"]) else None
+        return "undecided", condition, proof
+    if not found["converges"]:
+        return "diverges", f"diverges for every {everything}{undefined}", proof
+    if not found["diverges"] and (not undefined or not any(words["converges"])):
+        return "converges", f"converges for every {everything}", proof
+    return "converges", f"converges if and only if {', or '.join(words['converges'])}{undefined}", proof
+
+
+def _proof(tree: Tree, assumed: str = "") -> list[str]:
+    """The steps of every case, in order."""
+    if isinstance(tree, Leaf):
+        lead = f"if {assumed}: " if assumed else ""
+        end = {"undefined": "the formula has no value", "undecided": "not decided"}.get(tree.verdict, "")
+        steps = [lead + (end + ": " if end else "") + tree.steps[0]] + list(tree.steps[1:]) if tree.steps else []
+        return [*steps, f"the sum {tree.verdict}"] if not end else steps
+    out = []
+    for s, child in tree.children:
+        here = describe(tree.const, s)
+        out += _proof(child, f"{assumed} and {here}" if assumed else here)
+    return out

@@ -1,0 +1,198 @@
+"""The verdict on an encoding: does the sum of b(t) = exp(r(t)) converge, for which parameters, and why.
+
+`check` is sound in every case: it says "converges" or "diverges" only with a proof, and "undecided" otherwise. The
+proof of a concrete formula ends in a certificate, an inequality from an explicit distance on (ladder.py); a formula
+with open parameters gets a decision tree over the signs that matter (region.py) and the exact condition.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from flint import arb
+
+from farfield.formula import Formula, FormulaError
+from farfield.theory import oscillation
+from farfield.theory.certificate import statement
+from farfield.theory.condition import Leaf, Tree, condition_text, explore
+from farfield.theory.constants import UndecidedError, ball, log, sign, text
+from farfield.theory.domain import require_defined
+from farfield.theory.growth import UndefinedError
+from farfield.theory.horizon import Horizon, horizon
+from farfield.theory.ladder import Rung, certificate, decide, far_tail
+from farfield.theory.precision import precision
+from farfield.theory.region import Region, domain
+from farfield.zoo import Encoding, find
+
+BUDGET = 1.5  # seconds for one verdict
+
+__all__ = ["Verdict", "check", "far_tail"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is proven about a series, and the proof."""
+
+    formula: str
+    verdict: str  # "converges", "diverges", "undecided", "not-applicable"
+    condition: str | None = None  # for open parameters
+    proof: list[str] = field(default_factory=list)
+    certificate: dict[str, Any] | None = None
+    horizon: Horizon | None = None
+    start: int = 0
+
+    def latex(self) -> str:
+        """The verdict and its proof as LaTeX."""
+        from farfield.theory.typeset import proof_latex
+
+        return proof_latex(self)
+
+    def json(self) -> dict[str, Any]:
+        """The verdict as plain data."""
+        return {
+            "formula": self.formula,
+            "verdict": self.verdict,
+            "condition": self.condition,
+            "proof": [step.replace("`", "") for step in self.proof],
+            "certificate": self.certificate,
+            "horizon": None if self.horizon is None else self.horizon.json(),
+            "from": self.start,
+        }
+
+
+def check(
+    encoding: str | Formula | Encoding,
+    *,
+    start: int = 0,
+    weight: bool = False,
+    budget: float = BUDGET,
+    parameters: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Verdict:
+    """Decide whether the series of an encoding converges; parameters that are not given stay open.
+
+    `start` is the first distance of the series, for formulas that are undefined at 0.
+    """
+    named = encoding if isinstance(encoding, Encoding) else None
+    if isinstance(encoding, str):
+        named = find(encoding, weight=weight)
+    formula = encoding if isinstance(encoding, Formula) else named.formula if named else None
+    if formula is None:
+        assert named is not None
+        return Verdict(named.name, "not-applicable", proof=[f"{named.name} is {named.note}"])
+    if not isinstance(start, int) or not 0 <= start < 2**63:
+        raise FormulaError(f"the series must start at a distance of 0 or more, not {start}", formula.text())
+    formula = formula.bind({**(parameters or {}), **more})
+    deadline = time.monotonic() + budget
+    try:
+        if formula.parameters:
+            domains = [p.domain for p in named.parameters if p.name in formula.parameters] if named else []
+            return _check_family(formula, domains, start, deadline)
+        return _check_concrete(formula, start, deadline)
+    except UndecidedError as error:
+        return Verdict(formula.text(), "undecided", proof=[f"not decided: {error}"], start=start)
+
+
+def _check_concrete(formula: Formula, start: int, deadline: float) -> Verdict:
+    try:
+        require_defined(formula, start, deadline)
+        rung = decide(formula, Region(), deadline)
+    except UndefinedError as error:
+        raise UndecidedError(f"{error}, so the formula seems to have no value for large t") from None
+    except UndecidedError:
+        averaged = _check_oscillating(formula, start, deadline)
+        if averaged is None:
+            raise
+        return averaged
+    proof, claim = list(rung.steps), certificate(formula, rung, deadline)
+    if claim is not None:
+        proof[-1] = _explicit_step(claim, rung)
+    proof.append(f"the sum of `b(t)` over t >= {start} {rung.verdict}")
+    far = horizon(formula, start) if rung.verdict == "diverges" else None
+    if far is not None:
+        proof.append(far.sentence())
+    return Verdict(formula.text(), rung.verdict, None, proof, claim, far, start)
+
+
+def _explicit_step(claim: Mapping[str, Any], rung: Rung) -> str:
+    if claim["claim"] == "finite":
+        return f"`b(t) = 0` for all t >= {claim['from']}: the sum has finitely many terms"
+    ends = "converges" if rung.verdict == "converges" else "diverges"
+    why = "the terms do not tend to 0" if claim["exponent"] == "0" else f"the sum of that bound {ends} (integral test)"
+    return f"explicitly, `{statement(claim)}`; {why}"
+
+
+def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict | None:
+    """Weights with a trigonometric factor that touches zero: decided by their mean (oscillation.py)."""
+    parts = oscillation.factor(formula)
+    if parts is None:
+        return None
+    require_defined(parts.rest, start, deadline)
+    rung = decide(parts.rest, Region(), deadline)
+    claim = certificate(parts.rest, rung, deadline)
+    if claim is None:
+        return None
+    waves = []
+    for node, e, absolute in parts.waves:
+        p = oscillation.polynomial(node)
+        if not absolute and not oscillation.never_negative(p):
+            return None
+        waves.append((node, e, p))
+    shown = " * ".join(f"abs({Formula(node).text()})**{e}" for node, e, _ in waves)
+    proof = [f"`b(t) = h(t) * {shown}` with `h(t) = {parts.rest.text().removeprefix('weight: ')}`"]
+    with precision(128):
+        shift = arb(0)
+        if rung.verdict == "converges":
+            for _, e, p in waves:
+                shift += ball(log(oscillation.size(p))) * (arb(e.numerator) / e.denominator)
+            claim = _shifted(claim, shift)
+            proof += [f"{step} (for h)" for step in rung.steps[:-1]]
+            proof.append(_explicit_step(claim, rung))
+            return Verdict(formula.text(), "converges", None, [*proof, "the sum of `b(t)` converges"], claim, None, start)
+        product: oscillation.Waves | None = None
+        nodes = []
+        for node, e, p in waves:
+            even, twice = oscillation.even_power(node, e)
+            nodes.append(Formula(even).text())
+            shift -= ball(log(oscillation.size(p))) * (arb((twice - e).numerator) / (twice - e).denominator)
+            power = p
+            for _ in range(twice - 1):
+                power = oscillation.multiply(power, p)
+            product = power if product is None else oscillation.multiply(product, power)
+    assert product is not None
+    average = oscillation.mean(product)
+    if sign(average) <= 0 or claim["claim"] != "lower":
+        return None
+    claim = {**_shifted(claim, shift), "claim": "mean", "factor": "*".join(f"({n})" for n in nodes), "mean": text(average)}
+    proof.append(f"`q(t) = {claim['factor']}` has the mean `{text(average)}` over the integers")
+    proof.append(f"explicitly, `{statement(claim)}`")
+    proof.append("the sum of (q(t) - mean) times that decreasing bound converges (Dirichlet), the sum of the bound diverges")
+    proof.append("the sum of `b(t)` diverges")
+    return Verdict(formula.text(), "diverges", None, proof, claim, None, start)
+
+
+def _shifted(claim: dict[str, Any], shift: arb) -> dict[str, Any]:
+    from farfield.theory.ladder import safe_decimal
+
+    up = claim["claim"] == "upper"
+    return {**claim, "ln_constant": safe_decimal(arb(claim["ln_constant"]) + shift, up)}
+
+
+def _check_family(formula: Formula, domains: list[str], start: int, deadline: float) -> Verdict:
+    """A formula with open parameters: every case, and the exact condition."""
+
+    def leaf(region: Region) -> Leaf:
+        try:
+            rung = decide(formula, region, deadline)
+        except UndefinedError as error:
+            return Leaf("undefined", (str(error),))
+        except UndecidedError as error:
+            return Leaf("undecided", (str(error),))
+        return Leaf(rung.verdict, rung.steps)
+
+    tree: Tree = explore(domain(domains), leaf, deadline)
+    verdict, condition, proof = condition_text(tree, formula.parameters, domains)
+    return Verdict(formula.text(), verdict, condition, proof, None, None, start)

@@ -1,0 +1,161 @@
+"""Where a formula is defined: the first distance at which it has no value, or a proof that there is none.
+
+Only four things can go wrong: log of what is not positive, division by zero, sqrt or a real power of something
+negative, a negative weight. From some distance on the explicit expansion proves that none does; below it each is
+checked with balls, first at single distances, then over ranges that are halved where they do not tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flint import arb, fmpz
+
+from farfield.formula import Formula, FormulaError, Node
+from farfield.readings import ball_algebra, evaluate, exact_value
+from farfield.theory.constants import UndecidedError
+from farfield.theory.expansion import Explicit, LargerStartError, MoreTermsError
+from farfield.theory.growth import UndefinedError, bias
+from farfield.theory.ladder import starts
+from farfield.theory.precision import precision
+
+SINGLES = 64  # distances that are looked at one by one
+REACH = 1500  # without an explicit expansion, ranges go up to 2**REACH
+WIDTH = 8  # one range spans a factor of 2**WIDTH: a ball's radius has 30 bits, so a wider one would reach below 0
+BUDGET = 3000  # evaluations
+
+
+class _FaultError(Exception):
+    """The formula is undefined (certain), or may be (not certain), and why."""
+
+    def __init__(self, reason: str, certain: bool):
+        self.reason, self.certain = reason, certain
+
+
+def _guard(value: Any, good: bool, bad: bool, reason: str) -> Any:
+    if not good:
+        raise _FaultError(reason, bad)
+    return value
+
+
+def _log(x: Any) -> Any:
+    return _guard(x.log(), x > 0, x <= 0, "log of a number that is not positive")
+
+
+def _sqrt(x: Any) -> Any:
+    return _guard(x.sqrt() if x > 0 else arb(0).union(x.upper().sqrt()), x >= 0, x < 0, "sqrt of a negative number")
+
+
+def _divide(x: Any, y: Any) -> Any:
+    return _guard(x / y, y != 0, y.is_zero(), "a division by zero")
+
+
+class _Guarded(type(ball_algebra)):  # type: ignore[misc]
+    """Balls, but every operation makes sure that it is defined."""
+
+    def __init__(self) -> None:
+        plain = ball_algebra.operations
+
+        def power(x: Any, y: Any) -> Any:
+            whole = y.unique_fmpz() if y.is_exact() else None
+            if whole is not None and whole >= 0:
+                return plain["**"](x, y)
+            if whole is not None:
+                return _guard(plain["**"](x, y), x != 0, x.is_zero(), "a negative power of zero")
+            if x > 0:
+                return plain["**"](x, y)
+            bad = x < 0 or (x.is_zero() and y <= 0)
+            return _guard(plain["**"](x, y), x >= 0 and y > 0, bad, "a real power of a number that is not positive")
+
+        self.operations = {**plain, "log": _log, "sqrt": _sqrt, "/": _divide, "**": power}
+
+
+_GUARDED = _Guarded()
+
+
+def _look(formula: Formula, t: Any) -> None:
+    """Raise _FaultError if the formula is not defined, or not provably so, at t (a number or a range)."""
+    value = evaluate(formula.node, {"t": t}, _GUARDED)
+    if formula.weight:
+        _guard(value, value >= 0, value < 0, "a negative weight")
+
+
+def _moving_guards(formula: Formula) -> bool:
+    """Whether anything that could go wrong depends on t."""
+
+    def risky(n: Node) -> bool:
+        if n.op in ("log", "sqrt", "**"):
+            whole = n.op == "**" and (e := exact_value(n.args[1], {})) is not None and e.denominator == 1 and e >= 0
+            return not whole and any("t" in a.free() for a in n.args)
+        return n.op == "/" and "t" in n.args[1].free()
+
+    return formula.weight or any(risky(n) for n in formula.node.walk())
+
+
+def require_defined(formula: Formula, start: int, deadline: float) -> None:
+    """Make sure that a formula without open parameters is defined at every distance from `start` on.
+
+    FormulaError names the first distance where it is not; UndecidedError says where it could not be told.
+    """
+    _require_at(formula, fmpz(start))
+    if _moving_guards(formula):
+        end = _defined_from(formula, deadline)
+        for t in range(start + 1, min(end, start + SINGLES)):
+            _require_at(formula, fmpz(t))
+        if end > start + SINGLES:
+            _require_range(formula, fmpz(start + SINGLES), fmpz(end))
+
+
+def _defined_from(formula: Formula, deadline: float) -> int:
+    """A distance from which on the expansion proves every log, quotient and root to be defined."""
+    for name, ln_start in starts():
+        try:
+            with precision(128):
+                bias(Explicit(ln_start, 4, deadline), formula)
+            return int(name) if name.isdigit() else 1 << REACH
+        except (LargerStartError, MoreTermsError, OverflowError):
+            continue
+        except (UndecidedError, UndefinedError):
+            break
+    return 1 << REACH
+
+
+def _require_at(formula: Formula, t: fmpz) -> None:
+    for bits in (64, 512, 4096):
+        with precision(max(bits, t.bit_length() + 64) if t.bit_length() < 10_000 else bits):
+            try:
+                return _look(formula, arb(t))
+            except _FaultError as fault:
+                if fault.certain:
+                    way_out = f"; start the series later with --from {int(t) + 1}" if t < 1000 else ""
+                    raise FormulaError(
+                        f"the formula is undefined at distance t = {t}: {fault.reason}{way_out}", formula.text()
+                    ) from None
+                reason = fault.reason
+    raise UndecidedError(f"it could not be proven that the formula is defined at t = {t} ({reason})")
+
+
+def _require_range(formula: Formula, first: fmpz, end: fmpz) -> None:
+    """Cover [first, end] by ranges."""
+    spent = 0
+    todo: list[tuple[fmpz, fmpz]] = [(first, 2 * first)]
+    with precision(64):
+        while todo:
+            low, high = todo.pop()
+            spent += 1
+            if spent > BUDGET:
+                raise UndecidedError(f"it could not be proven that the formula is defined beyond t = {low}")
+            try:
+                _look(formula, arb(low).union(arb(high)))
+            except _FaultError as fault:
+                if high - low <= 1:
+                    _require_at(formula, low)
+                    _require_at(formula, high)
+                elif fault.certain:  # nowhere defined in here: its first distance is bad
+                    _require_at(formula, low)
+                else:
+                    middle = (low + high) // 2
+                    todo += [(middle, high), (low, middle)]
+                    continue
+            if not todo and high < end:
+                todo.append((high, high << (1 if high < 4096 else WIDTH)))

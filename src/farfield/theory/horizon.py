@@ -1,0 +1,58 @@
+"""How far out a divergent series behaves as if it converged.
+
+rho(n) = (B_2n - B_n) / B_n, the growth of the partial sums from n to 2n terms, tends to 0 for a convergent series.
+For one that diverges late, such as Sandwich, it falls to a minimum and climbs back: the n of the minimum is the
+practical horizon. Double precision: this is a description, not a proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from farfield.formula import Formula
+
+TERMS = 1 << 16
+NOISE = 1e-15
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """The n at which the partial sums look most convergent, and how much they still grow from there to 2n."""
+
+    tokens: int
+    growth: float
+    certain: bool  # False: the minimum is below the precision of a double, so the horizon lies further out
+
+    def sentence(self) -> str:
+        if not self.certain:
+            return f"up to {self.tokens} tokens the partial sums cannot be told from those of a convergent series"
+        return (
+            f"in practice: up to about {self.tokens} tokens it behaves as if it converged "
+            f"(from {self.tokens} to {2 * self.tokens} tokens the sum grows by {self.growth:.2g} of itself), then it climbs"
+        )
+
+    def json(self) -> dict[str, object]:
+        return {"tokens": self.tokens, "growth": self.growth, "certain": self.certain}
+
+
+def horizon(formula: Formula, start: int = 0, terms: int = TERMS) -> Horizon | None:
+    """The practical horizon of a divergent series, or None if the growth has no minimum in sight."""
+    if not any(n.op in ("sin", "cos", "floor", "where", "max", "min", "abs") for n in formula.node.walk()):
+        return None  # without pieces and waves the growth falls or rises for good
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        weights = np.exp(formula.array(np.arange(start, start + terms, dtype=float)))
+        sums = np.cumsum(weights)
+    if not np.isfinite(sums[-1]) or sums[0] <= 0:
+        return None
+    n = np.arange(1, terms // 2 + 1)
+    growth = (sums[2 * n - 1] - sums[n - 1]) / sums[n - 1]
+    best = int(np.argmin(growth))
+    least = float(growth[best])
+    if least < NOISE:
+        last = int(np.nonzero(growth < NOISE)[0][-1]) + 1
+        return Horizon(last, least, last < terms // 2)
+    if best + 1 >= terms // 2 or best < 8 or growth[-1] < 1.5 * least:
+        return None
+    return Horizon(best + 1, least, True)
