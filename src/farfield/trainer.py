@@ -21,18 +21,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch.utils.data import DataLoader, Dataset, Sampler
 from transformers import Trainer, TrainingArguments
-from transformers.trainer_callback import TrainerCallback
+from transformers.trainer_callback import PrinterCallback, TrainerCallback
 
 from farfield import durable
 from farfield.checkpoint import save_checkpoint
 from farfield.data import Samples, numbers_of
 from farfield.presets import Settings
-
-METRICS = "metrics.jsonl"
-FAILURE = "failure.json"
+from farfield.runfolder import FAILURE, METRICS, MODEL, STATE, write_tensors
 
 
 class NonFiniteError(ValueError):
@@ -103,6 +101,7 @@ class RunTrainer(Trainer):
         self._tokens_before, self._clock = 0, time.monotonic()
         count = settings.steps * settings.batch
         super().__init__(model=model, args=args, train_dataset=_SamplesOfRun(train, count), callbacks=callbacks)
+        self.remove_callback(PrinterCallback)
         self.model.config.use_cache = True  # Trainer switches it off, and it would be saved so
 
     # --- batches ------------------------------------------------------------------------------------------------------
@@ -252,12 +251,11 @@ class RunTrainer(Trainer):
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         step = self.state.global_step
         if self.is_world_process_zero():
-            weights = {name: value.contiguous() for name, value in self.model.state_dict().items()}
             files: dict[str, Callable[[Path], None]] = {
-                "model.safetensors": lambda path: save_file(weights, path, metadata={"format": "pt"}),
-                "optimizer.safetensors": lambda path: save_file(self._optimizer_state(), path),
-                "random.safetensors": lambda path: save_file(_random_state(), path),
-                "trainer_state.json": lambda path: self.state.save_to_json(str(path)),
+                MODEL: lambda path: write_tensors(path, self.model.state_dict()),
+                "optimizer.safetensors": lambda path: write_tensors(path, self._optimizer_state()),
+                "random.safetensors": lambda path: write_tensors(path, _random_state()),
+                STATE: lambda path: self.state.save_to_json(str(path)),
             }
             for name, data in self.checkpoint_files.items():
                 files[name] = lambda path, data=data: path.write_bytes(data)  # type: ignore[misc]
@@ -269,13 +267,13 @@ class RunTrainer(Trainer):
     def _optimizer_state(self) -> dict[str, torch.Tensor]:
         states = self.optimizer.state
         return {
-            f"{name}.{key}": value.detach().reshape(value.shape).contiguous()
+            f"{name}.{key}": value
             for name, parameter in self.model.named_parameters()
             for key, value in states.get(parameter, {}).items()
         }
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        weights = load_file(Path(resume_from_checkpoint) / "model.safetensors")
+        weights = load_file(Path(resume_from_checkpoint) / MODEL)
         self.model.load_state_dict(weights, strict=True)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
