@@ -17,7 +17,7 @@ from flint import arb
 from farfield.formula import Formula, FormulaError
 from farfield.theory import oscillation
 from farfield.theory.certificate import statement
-from farfield.theory.condition import Leaf, Tree, condition_text, explore
+from farfield.theory.condition import Leaf, condition_text, explore
 from farfield.theory.constants import UndecidedError, ball, log, sign, text
 from farfield.theory.domain import require_defined
 from farfield.theory.growth import UndefinedError
@@ -82,7 +82,7 @@ def check(
     formula = encoding if isinstance(encoding, Formula) else named.formula if named else None
     if formula is None:
         assert named is not None
-        return Verdict(named.name, "not-applicable", proof=[f"{named.name} is {named.note}"])
+        return Verdict(named.name, "not-applicable", proof=[f"{named.name}: {named.note}"])
     if not isinstance(start, int) or not 0 <= start < 2**63:
         raise FormulaError(f"the series must start at a distance of 0 or more, not {start}", formula.text())
     formula = formula.bind({**(parameters or {}), **more})
@@ -193,6 +193,9 @@ def _check_family(formula: Formula, domains: list[str], start: int, deadline: fl
             return Leaf("undecided", (str(error),))
         return Leaf(rung.verdict, rung.steps)
 
-    tree: Tree = explore(domain(domains), leaf, deadline)
-    verdict, condition, proof = condition_text(tree, formula.parameters, domains)
+    verdict, condition, proof = condition_text(explore(domain(domains), leaf, deadline), formula.parameters, domains)
+    if len(domains) == 1 and verdict == "converges":  # a single parameter: is its domain the condition itself?
+        free = condition_text(explore(Region(), leaf, deadline), formula.parameters, [])
+        if free[1] == f"converges if and only if {domains[0]}":
+            verdict, condition, proof = free
     return Verdict(formula.text(), verdict, condition, proof, None, None, start)

@@ -205,6 +205,16 @@ class Engine:
         return tuple(sorted(terms, key=functools.cmp_to_key(lambda x, y: self.compare(y[0], x[0]))))
 
     # -- building
+    def is_zero(self, c: Const) -> bool:
+        """Whether a coefficient is known to be 0; with open parameters a term may stay that later turns out to be."""
+        return not c.terms or self.region.known_sign(c) == 0
+
+    def led(self, s: Expansion) -> Expansion:
+        """The expansion with a first term that is certainly not 0."""
+        while s.terms and not self.region.sign(s.terms[0][1]):
+            s = Expansion(s.terms[1:], s.rest)
+        return s
+
     def make(self, items: Iterable[tuple[Mono, Const]], rests: Iterable[tuple[Mono, Any] | None] = ()) -> Expansion:
         """Collect terms, order them, cut to length, and gather every remainder in one."""
         if time.monotonic() > self.deadline:
@@ -212,7 +222,7 @@ class Engine:
         gathered: dict[Mono, Const] = {}
         for m, c in items:
             gathered[m] = gathered.get(m, ZERO) + c
-        terms = self.ordered([(m, c) for m, c in gathered.items() if c.terms and self.region.sign(c)])
+        terms = self.ordered([(m, c) for m, c in gathered.items() if not self.is_zero(c)])
         left = [r for r in rests if r is not None]
         if not left and len(terms) <= self.length:
             return Expansion(terms)
@@ -248,7 +258,7 @@ class Engine:
         return self.make([x for s in all_of for x in s.terms], [s.rest for s in all_of])
 
     def scale(self, s: Expansion, c: Const) -> Expansion:
-        if not c.terms or not self.region.sign(c):
+        if self.is_zero(c):
             return Expansion()
         rest = None if s.rest is None else (s.rest[0], self.scaled(s.rest[1], c))
         return self.make([(m, a * c) for m, a in s.terms], [rest])
@@ -273,6 +283,7 @@ class Engine:
     # -- signs
     def sign(self, s: Expansion) -> int:
         """The sign wherever this engine speaks: eventually, or for all t >= X."""
+        s = self.led(s)
         if s.terms:
             found = self.region.sign(s.terms[0][1])
             self.small_enough(self._relative(s)[2])
@@ -313,6 +324,7 @@ class Engine:
         """log of something positive."""
         if self.sign(s) <= 0:
             raise UndecidedError("the logarithm of something that is not positive")
+        s = self.led(s)
         if not s.terms:
             assert s.rest is not None
             return self.add(self.log_mono(s.rest[0]), Expansion((), (UNIT, self.mapped(s.rest[1], "log"))))
@@ -337,6 +349,8 @@ class Engine:
         shift = ZERO
         for m, c in s.terms:
             order = self.compare(m, UNIT)
+            if order > 0 and not self.region.sign(c):
+                continue
             if order < 0:
                 small.append((m, c))
             elif order == 0:
@@ -368,7 +382,7 @@ class Engine:
         q = e.rational
         if q is not None and q.denominator == 1 and 0 <= q <= 3:
             return functools.reduce(self.multiply, [s] * int(q), self.constant(ONE))
-        found = self.sign(s)
+        found, s = self.sign(s), self.led(s)
         if found == 0:
             raise UndecidedError("a power of 0")
         whole = q is not None and q.denominator == 1
@@ -412,7 +426,7 @@ class Asymptotic(Engine):
         if a is None:
             return None
         ends = a[0] * c, a[1] * c
-        return ends if self.region.sign(c) >= 0 else ends[::-1]
+        return ends if a[0] == a[1] or self.region.sign(c) >= 0 else ends[::-1]
 
     def product(self, a: Any, b: Any) -> Any:
         if a is None or b is None:

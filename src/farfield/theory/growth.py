@@ -178,6 +178,7 @@ class Reader:
         return e.negative(self._larger(e.negative(s), e.negative(args[1])))
 
     def _inverse(self, s: Expansion) -> Expansion:
+        s = self.engine.led(s)
         if not s.terms and s.rest is None:
             raise UndefinedError("a division by zero")
         return self.engine.power(s, MINUS)
@@ -209,7 +210,7 @@ class Reader:
         base, exponent = node.args
         e = self.engine
         if id(exponent) not in self.moving:
-            s = self.expand(base)
+            s = e.led(self.expand(base))
             c = self.constant(exponent)
             q = c.rational
             if not s.terms and s.rest is None:
@@ -225,7 +226,7 @@ class Reader:
 
     def _wave(self, op: str, s: Expansion) -> Expansion:
         """sin or cos: of what tends to a constant an expansion, of anything else something in [-1, 1]."""
-        e = self.engine
+        e, s = self.engine, self.engine.led(s)
         lead = s.terms[0][0] if s.terms else s.rest[0] if s.rest else UNIT
         if e.compare(lead, UNIT) > 0 or (not s.terms and s.rest is not None and lead == UNIT):
             return e.bounded(-1, 1)
@@ -252,7 +253,7 @@ class Reader:
         return self.engine._series(d, coefficient, lambda order, _: 1 / arb(math.factorial(order + 1)))
 
     def _floor(self, s: Expansion) -> Expansion:
-        e = self.engine
+        e, s = self.engine, self.engine.led(s)
         lead = s.terms[0][0] if s.terms else s.rest[0] if s.rest else UNIT
         if e.compare(lead, UNIT) <= 0 and (s.rest is None or e.compare(s.rest[0], UNIT) < 0):
             shift = next((c for m, c in s.terms if m == UNIT), ZERO)
@@ -293,7 +294,7 @@ class Reader:
             if a is NOTHING or b is NOTHING:
                 raise
         e = self.engine
-        gap = e.add(a, e.negative(b))  # the value is b, or b + gap
+        gap = e.led(e.add(a, e.negative(b)))  # the value is b, or b + gap
         if not gap.terms and gap.rest is None:
             return a
         m = gap.terms[0][0] if gap.terms else gap.rest[0]  # type: ignore[index]
@@ -403,7 +404,7 @@ def bias(engine: Engine, formula: Formula) -> Expansion:
     try:
         return reader.log(formula.node)
     except (UndecidedError, UndefinedError, MoreTermsError):
-        s = reader.expand(formula.node)
+        s = engine.led(reader.expand(formula.node))
         if not s.terms and s.rest is None:
             return NOTHING
         raise
@@ -427,7 +428,7 @@ def compare(a: Formula, b: Formula, budget: float = 2.0) -> Gap:
             if ra is NOTHING or rb is NOTHING:
                 limit = "constant" if ra is rb else "-inf" if ra is NOTHING else "+inf"
                 return Gap(limit, None, ("one of the weights is 0 from some distance on",))
-            gap = engine.add(ra, engine.negative(rb))
+            gap = engine.led(engine.add(ra, engine.negative(rb)))
             shown = (f"r_a(t) = {ra!r}", f"r_b(t) = {rb!r}", f"r_a(t) - r_b(t) = {gap!r}")
             lead = gap.terms[0][0] if gap.terms else gap.rest[0] if gap.rest else UNIT
             order = engine.compare(lead, UNIT)

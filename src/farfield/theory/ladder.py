@@ -95,6 +95,7 @@ def _comparison(verdict: str, depth: int) -> tuple[str, ...]:
 
 def _rung(engine: Asymptotic, g: Expansion, depth: int) -> tuple[str, Const | None, str]:
     """(verdict or "", limit or None for infinity, how to say it) at one depth."""
+    g = engine.led(g)
     target, sign = ell(depth + 1), engine.region.sign
     if g.terms and engine.compare(g.terms[0][0], target) > 0:
         up = sign(g.terms[0][1]) > 0

@@ -38,20 +38,9 @@ def normal(c: Const) -> tuple[Const, int]:
 
 
 def linear(c: Const) -> tuple[str, Const] | None:
-    """(p, root) if the constant is a positive multiple of p - root with a single parameter p, after `normal`."""
-    names = c.parameters
-    if len(names) != 1:
-        return None
-    (name,) = names
-    rest, slope = ZERO, Fraction(0)
-    for monomial, q in c.terms.items():
-        if len(monomial) == 1 and monomial[0][0].kind == "param" and monomial[0][1] == 1:
-            slope += q
-        elif not any(a.kind == "param" or (isinstance(a.made_of, Const) and a.made_of.parameters) for a, _ in monomial):
-            rest = rest + Const({monomial: q})
-        else:
-            return None
-    return None if slope <= 0 else (name, -rest * rational(1 / slope))
+    """(name, root) with c = L - root, L the part with parameters; None if there is no such part. Call `normal` first."""
+    moving = Const({m: q for m, q in c.terms.items() if Const({m: q}).parameters})
+    return (constants.text(moving), moving - c) if moving.terms else None
 
 
 @dataclass(frozen=True)
@@ -83,12 +72,12 @@ class Region:
             return None
 
     def bounds(self, name: str) -> list[tuple[Const, int, bool]]:
-        """What is known of one parameter: (bound, +1 for a lower or -1 for an upper one, whether it is strict)."""
+        """What is known of one parameter: (bound, +1 if it lies below, -1 if above, 0 if equal; strict)."""
         found = []
         for c, s in self.facts:
             line = linear(c)
             if line is not None and line[0] == name:
-                found.append((line[1], -1 if s < 0 else 1, s != NON_NEGATIVE))
+                found.append((line[1], 1 if s == NON_NEGATIVE else s, s != NON_NEGATIVE))
         return found
 
     def assume(self, c: Const, s: int) -> Region:
@@ -109,14 +98,14 @@ class Region:
             facts = []
             for c, s in self.facts:
                 c = substitute(c, name, value)
-                if c.parameters:
+                if c.terms and c.parameters:
                     new, flip = normal(c)
                     facts.append((new, s * flip if s != NON_NEGATIVE else s))
-                elif constants.sign(c) not in ((0, 1) if s == NON_NEGATIVE else (s,)):
+                elif (constants.sign(c) if c.terms else 0) not in ((0, 1) if s == NON_NEGATIVE else (s,)):
                     raise EmptyRegionError
             values = [(n, substitute(v, name, value)) for n, v in self.values]
             return Region(tuple(facts), (*values, (name, value)))
-        raise UndecidedError(f"the case {constants.text(core)} = 0 is not solved for a parameter")
+        return Region((*self.facts, (core, 0)), self.values)  # not solved for a parameter: kept as it is
 
 
 def _solve(c: Const, name: str) -> tuple[Const | None, Const]:
@@ -157,19 +146,33 @@ def _sign(region: Region, c: Const) -> int:
         if known == core and s != NON_NEGATIVE:
             return s * flip
     line = linear(core)
-    if line is not None:
-        name, root = line
-        for bound, side, strict in region.bounds(name):
-            gap = constants.sign(bound - root)  # a lower bound at or above the root: positive
-            if side > 0 and (gap > 0 or (gap == 0 and strict)):
-                return flip
-            if side < 0 and (gap < 0 or (gap == 0 and strict)):
-                return -flip
-        raise SplitError(core)
+    assert line is not None
+    name, root = line
+    for bound, side, strict in region.bounds(name):
+        gap = constants.sign(bound - root)
+        if side == 0:
+            return gap * flip
+        if gap == side or (gap == 0 and strict):  # a lower bound at or above the root, or an upper one at or below
+            return side * flip
+    inside = _inside_logarithm(core)
+    if inside is not None:
+        s = region.sign(inside)
+        if s == 0:
+            raise UndecidedError("the logarithm of zero")
+        return flip * region.sign((inside if s > 0 else -inside) - constants.ONE)
     signs = {_term_sign(region, m, q) for m, q in core.terms.items()}
     if signs in ({1}, {-1}):
         return signs.pop() * flip  # type: ignore[operator]
     raise SplitError(core)
+
+
+def _inside_logarithm(c: Const) -> Const | None:
+    """x if the constant is log|x|."""
+    if len(c.terms) == 1:
+        (monomial,) = c.terms
+        if len(monomial) == 1 and monomial[0][0].kind == "logabs" and monomial[0][1] == 1:
+            return monomial[0][0].made_of
+    return None
 
 
 def _term_sign(region: Region, monomial: constants.Monomial, q: Fraction) -> int | None:
@@ -192,7 +195,7 @@ def _term_sign(region: Region, monomial: constants.Monomial, q: Fraction) -> int
 def _parameter_sign(region: Region, name: str) -> int | None:
     for bound, side, strict in region.bounds(name):
         s = constants.sign(bound)
-        if s == side or (s == 0 and strict):
+        if side and (s == side or (s == 0 and strict)):
             return side
     return None
 
@@ -216,8 +219,5 @@ def describe(c: Const, s: int) -> str:
     """A sign condition as a person writes it: p > 1, a*p = 1."""
     sign = {1: ">", 0: "=", -1: "<", NON_NEGATIVE: ">=", -2: "<=", 3: "!="}[s]
     line = linear(c)
-    if line is not None:
-        return f"{line[0]} {sign} {constants.text(line[1])}"
-    constant = c.terms.get((), Fraction(0))
-    left = Const({m: q for m, q in c.terms.items() if m != ()})
-    return f"{constants.text(left)} {sign} {-constant}"
+    assert line is not None
+    return f"{line[0]} {sign} {constants.text(line[1])}"
