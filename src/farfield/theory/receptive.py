@@ -22,7 +22,9 @@ from farfield.theory.series import Encoding, bound_formula, series
 EPSILONS = ("0.5", "0.1", "1e-2", "1e-3", "1e-6", "1e-9", "1e-12")
 _MOST_BITS = 1 << 16  # the most precision that one comparison may take
 _MOST_DIGITS = 12_000  # of an answer
-_DECIMAL = re.compile(r"\s*[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?\s*|\s*[+-]?\d{1,400}/\d{1,400}\s*")
+_DECIMAL = re.compile(
+    r"\s*[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?\s*|\s*[+-]?\d{1,400}/\d{1,400}\s*"
+)
 
 
 class Weights(Protocol):
@@ -60,9 +62,7 @@ def trf(encoding: Encoding, epsilon: str | float | Fraction, start: int = 0, **p
     return smallest(series(encoding, start, **parameters), e)
 
 
-def reach(
-    encoding: Encoding, epsilon: str | float | Fraction, context: int, start: int = 0, **parameters: Any
-) -> int:
+def reach(encoding: Encoding, epsilon: str | float | Fraction, context: int, start: int = 0, **parameters: Any) -> int:
     """The practical reach within a context: the same definition over the first `context` distances only.
 
     It exists for divergent encodings too, and grows with the context there; it is no receptive field.
