@@ -94,7 +94,7 @@ def attention(
     if (path or ("flash" if q.device.type == "cpu" else "flex")) == "flex":
         from farfield.nn.flex import flex
 
-        out, lse = flex(q, k, v, vector, windows, mask, scale)
+        out, lse = flex(q, k, v, vector, windows, mask, scale, return_lse)
     else:
         reach = Reach(vector, q.dtype, vector.requires_grad) if skip and bias is not None else None
         pieces = plan(spans_of(mask, q.shape[0], keys), q.shape[2], keys, windows, k.shape[1], reach)
@@ -107,7 +107,7 @@ def attention(
 
 def _sees_nothing(bias: Tensor, windows: list[int], mask: Tensor | None, queries: int) -> Bool[Tensor, "B H M"]:
     """The queries that are padding, or to which every key in sight has a bias of minus infinity."""
-    heads, keys = bias.shape
+    keys = bias.shape[1]
     t = torch.arange(keys)
     seen = (bias.detach() > float("-inf")) & (t < torch.tensor(windows)[:, None])
     nearest = torch.where(seen.any(-1), seen.int().argmax(-1), keys)
@@ -167,9 +167,7 @@ def _check(
 
 def _check_bias(bias: Tensor, heads: int, keys: int, device: torch.device) -> None:
     if bias.dim() != 2 or bias.shape[0] != heads:
-        raise ValueError(
-            f"the bias has the shape {tuple(bias.shape)}; it must be ({heads}, n): one row for each of the {heads} heads"
-        )
+        raise ValueError(f"the bias has the shape {tuple(bias.shape)}; it must be ({heads}, n): one row for each head")
     if bias.shape[1] < keys:
         raise ValueError(
             f"the bias covers {bias.shape[1]} distances, but there are {keys} keys; give at least {keys} distances"
@@ -195,5 +193,7 @@ def _windows(window: int | Sequence[int] | None, heads: int, keys: int) -> list[
         raise ValueError(f"window has {len(each)} numbers for {heads} heads; give one number, or one for each head")
     for w in each:
         if isinstance(w, bool) or int(w) != w or w < 1:
-            raise ValueError(f"a window of {w} tokens was given; it must be a whole number of at least 1 (1: only itself)")
+            raise ValueError(
+                f"a window of {w} tokens was given; it must be a whole number of at least 1: the token itself"
+            )
     return [min(int(w), keys) for w in each]

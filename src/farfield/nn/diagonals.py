@@ -119,7 +119,9 @@ def _rows(head: _Head, rows: slice, end: int, start: int, buffers: _Buffers) -> 
         e = min(end, s + KEYS)
         k, v = head.k[:, s:e], head.v[:, s:e]
         weight, d_logit = buffers.tiles(count, e - s)
-        columns = slice(n - end + s, n - end + e + count - 1)  # of the line: column x holds the distance end - 1 - s - x
+        columns = slice(
+            n - end + s, n - end + e + count - 1
+        )  # of the line: column x holds the distance end - 1 - s - x
         torch.sub(head.line[columns], lse, out=weight.around)
         p, ds = weight.view, d_logit.view
         threshold_(p.baddbmm_(q, k.mT), SMALLEST[p.dtype], float("-inf")).exp_()

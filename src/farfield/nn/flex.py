@@ -38,9 +38,10 @@ def flex(
     windows: list[int],
     mask: Bool[Tensor, "B N"] | None,
     scale: float,
-    compile: bool | None = None,  # noqa: A002
-) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"]]:
-    """The output and the log-sum-exp; compiled on every device but the CPU, unless `compile` says otherwise."""
+    return_lse: bool = False,
+    fused: bool | None = None,
+) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"] | None]:
+    """The output and, if asked, the log-sum-exp; fused by the compiler on every device but the CPU, unless told so."""
     m, n = q.shape[2], k.shape[2]
     offset = n - m
 
@@ -52,10 +53,11 @@ def flex(
     else:
         start = mask.int().argmax(-1)
         blocks = block_mask(m, n, windows, start, start + mask.sum(-1))
-    run = compiled() if (q.device.type != "cpu" if compile is None else compile) else flex_attention
-    out, extra = run(
-        q, k, v, add_bias, blocks, scale, enable_gqa=q.shape[1] != k.shape[1], return_aux=AuxRequest(lse=True)
-    )
+    run = compiled() if (q.device.type != "cpu" if fused is None else fused) else flex_attention
+    grouped = q.shape[1] != k.shape[1]
+    if not return_lse:
+        return run(q, k, v, add_bias, blocks, scale, grouped), None
+    out, extra = run(q, k, v, add_bias, blocks, scale, grouped, return_aux=AuxRequest(lse=True))
     return out, extra.lse
 
 

@@ -1,0 +1,184 @@
+"""From a formula to the bias of each head: a (heads, n) vector of float32, with learned parameters where it has some.
+
+The formula in the zoo, or the one that a person typed, is the only definition. It is evaluated in float64 and rounded
+to float32 whatever the type of the model: in bfloat16 a large k*t would lose whole stretches of positions.
+
+Shapes: H heads, n distances, S sets of learned parameters (one for all layers, or one for each layer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from farfield import zoo
+from farfield.formula import Formula, parse
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+Given = float | str | Sequence[float | str] | Mapping[str, Any]
+
+
+def bias_of(
+    encoding: str, heads: int, width: int = 64, values: Mapping[str, Given] | None = None, *, layers: int = 1
+) -> Bias | T5Bias | None:
+    """The bias module of an encoding, a name or a formula; None where the encoding is no bias (sinusoidal, rope)."""
+    found = zoo.find(encoding)
+    if found.formula is None:
+        return None
+    return T5Bias(heads, layers=layers) if found.name == "t5" else Bias(encoding, heads, width, values, layers=layers)
+
+
+class Bias(nn.Module):
+    """The bias vector of each head, from the formula of an encoding.
+
+    encoding: a name from the zoo, or a formula.
+    width: of a head; Sandwich takes its number of terms from it.
+    values: of the formula's parameters, before those of the zoo: a number, a constant as text ("2**(-1/2)"), one of
+        either for each head, or {"start": (0, 2), "least": 0.01, "most": None} for a learned one. In a formula that a
+        person typed, `k` is the head's ALiBi slope unless it is given here.
+    layers: how many sets of learned parameters: 1 is shared by all layers, as in KERPLE.
+    """
+
+    def __init__(
+        self,
+        encoding: str,
+        heads: int,
+        width: int = 64,
+        values: Mapping[str, Given] | None = None,
+        *,
+        layers: int = 1,
+    ) -> None:
+        super().__init__()
+        found = zoo.find(encoding)
+        if found.formula is None or found.name == "t5":
+            what = "learns a value for each bucket: use T5Bias" if found.name == "t5" else "is not a bias"
+            raise ValueError(f"the encoding {found.name!r} {what}")
+        if heads < 1 or layers < 1:
+            raise ValueError(f"{heads} heads and {layers} layers were given; each must be at least 1")
+        self.encoding, self.heads, self.formula = encoding, heads, found.formula
+        self.rules, self.fixed = _rules(found, heads, width, dict(values or {}))
+        self.learned = nn.ParameterDict({name: nn.Parameter(torch.empty(layers, heads)) for name in self.rules})
+        self._kept: Tensor | None = None  # the vector from distance 0 on, if nothing is learned
+        self.reset_parameters()
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the learned parameters from their start distribution."""
+        for name, rule in self.rules.items():
+            nn.init.uniform_(self.learned[name], *rule.start, generator=generator)
+        self._keep_in_range()
+
+    def forward(
+        self, n: int, *, offset: int = 0, layer: int = 0, device: torch.device | str | None = None
+    ) -> Float[Tensor, "H n"]:
+        """The bias at the distances offset, ..., offset + n - 1, as that layer has it.
+
+        device: where to put it; that of the learned parameters, or the CPU, unless given.
+        """
+        if n < 1 or offset < 0:
+            raise ValueError(f"{n} distances from {offset} on were asked for; it must be at least 1, from 0 or more on")
+        if self.learned:
+            return self._at(offset, n, layer).to(device)
+        place = torch.device("cpu" if device is None else device)
+        if self._kept is None or self._kept.shape[1] < offset + n or self._kept.device != place:
+            self._kept = self._at(0, offset + n, layer).to(place)
+        return self._kept[:, offset : offset + n]
+
+    def values_of(self, head: int, layer: int = 0) -> dict[str, float]:
+        """The parameters of one head as they stand: with these the formula can be given to `farfield check`."""
+        self._keep_in_range()
+        learned = {name: p[min(layer, len(p) - 1), head].item() for name, p in self.learned.items()}
+        return {name: v if isinstance(v, float) else v[head] for name, v in self.fixed.items()} | learned
+
+    def extra_repr(self) -> str:
+        return f"{self.encoding!r}, heads={self.heads}"
+
+    def _at(self, offset: int, n: int, layer: int) -> Tensor:
+        self._keep_in_range()
+        device = next((p.device for p in self.learned.values()), None)
+        number = torch.float32 if device is not None and device.type == "mps" else torch.float64
+        t = torch.arange(offset, offset + n, dtype=number, device=device)
+        names: dict[str, Any] = {
+            name: v if isinstance(v, float) else t.new_tensor(v)[:, None] for name, v in self.fixed.items()
+        }
+        for name, p in self.learned.items():
+            names[name] = p[min(layer, len(p) - 1)].to(number)[:, None].expand(self.heads, n)
+            if names[name].requires_grad:  # at t = 0 the derivative of sqrt(a*t) reads infinity times zero: it is zero
+                names[name].register_hook(lambda g: g.masked_fill(g.isnan() & (t == 0), 0.0))
+        exact = any(p.dtype == torch.float64 for p in self.learned.values())
+        return self.formula.torch(t.expand(self.heads, n), **names).to(torch.float64 if exact else torch.float32)
+
+    @torch.no_grad()
+    def _keep_in_range(self) -> None:
+        """Move a learned parameter that an update took out of its range back to the edge, where it can still learn."""
+        for name, rule in self.rules.items():
+            p = self.learned[name]
+            if p.device.type != "meta":
+                inside = p.clamp(rule.least, rule.most)
+                if not torch.equal(inside, p):
+                    p.copy_(inside)
+
+
+class T5Bias(nn.Module):
+    """T5's bias: a learned value for each of 32 buckets of distance, the last one for everything from 128 on."""
+
+    def __init__(self, heads: int, *, layers: int = 1) -> None:
+        super().__init__()
+        self.bucket: Formula = parse(zoo.T5_BUCKET)
+        self.table = nn.Parameter(torch.zeros(layers, heads, zoo.T5_BUCKETS))
+
+    def forward(self, n: int, *, offset: int = 0, layer: int = 0) -> Float[Tensor, "H n"]:
+        """The bias at the distances offset, ..., offset + n - 1, as that layer has it."""
+        t = torch.arange(offset, offset + n, dtype=torch.float64)
+        bucket = self.bucket.torch(t).long().to(self.table.device)
+        table = self.table[min(layer, len(self.table) - 1)]
+        return table[:, bucket].to(torch.promote_types(table.dtype, torch.float32))
+
+
+def _rules(
+    found: zoo.Encoding, heads: int, width: int, values: dict[str, Given]
+) -> tuple[dict[str, zoo.Learned], dict[str, float | list[float]]]:
+    """How each parameter gets its value: the rules of the learned ones, and the values of the others."""
+    assert found.formula is not None
+    names = found.formula.parameters
+    unknown = sorted(set(values) - set(names))
+    if unknown:
+        known = ", ".join(names) or "none"
+        raise ValueError(f"{found.name!r} has no parameter {', '.join(map(repr, unknown))}; its parameters: {known}")
+    rules: dict[str, zoo.Learned] = {}
+    fixed: dict[str, float | list[float]] = {}
+    given = {p.name: p.given for p in found.parameters}
+    if "k" in names:
+        given.setdefault("k", zoo.SLOPE.given)
+    for name in names:
+        rule = given.get(name)
+        value = values.get(name)
+        if isinstance(value, Mapping):
+            rules[name] = zoo.Learned(**value)
+        elif value is not None:
+            fixed[name] = _numbers(name, value, heads)
+        elif isinstance(rule, zoo.Learned):
+            rules[name] = rule
+        elif isinstance(rule, zoo.PerHead):
+            fixed[name] = [_number(v) for v in rule.rule(heads, width)]
+        elif isinstance(rule, zoo.Fixed) and rule.rule is not None:
+            fixed[name] = _number(rule.rule(width))
+        else:
+            raise ValueError(f"{found.name!r} needs a value for its parameter {name!r}; give values={{{name!r}: ...}}")
+    return rules, fixed
+
+
+def _numbers(name: str, value: float | str | Sequence[float | str], heads: int) -> float | list[float]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return _number(value)
+    if len(value) != heads:
+        raise ValueError(f"{len(value)} values of {name!r} were given; give one, or one for each of {heads} heads")
+    return [_number(v) for v in value]
+
+
+def _number(value: Any) -> float:
+    return parse(value).float(0.0) if isinstance(value, str) else float(value)
