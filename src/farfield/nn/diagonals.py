@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import threshold_
 
 from farfield.nn.pieces import LARGEST_CHUNK
 
@@ -119,12 +118,11 @@ def _rows(head: _Head, rows: slice, end: int, start: int, buffers: _Buffers) -> 
         e = min(end, s + KEYS)
         k, v = head.k[:, s:e], head.v[:, s:e]
         weight, d_logit = buffers.tiles(count, e - s)
-        columns = slice(
-            n - end + s, n - end + e + count - 1
-        )  # of the line: column x holds the distance end - 1 - s - x
+        # The part of the line under this tile: its column x holds the distance end - 1 - s - x.
+        columns = slice(n - end + s, n - end + e + count - 1)
         torch.sub(head.line[columns], lse, out=weight.around)
         p, ds = weight.view, d_logit.view
-        threshold_(p.baddbmm_(q, k.mT), SMALLEST[p.dtype], float("-inf")).exp_()
+        torch.threshold_(p.baddbmm_(q, k.mT), SMALLEST[p.dtype], float("-inf")).exp_()
         torch.bmm(g, v.mT, out=ds).sub_(shift).mul_(p)
         if head.d_line is not None:
             head.d_line[columns] += d_logit.around.sum((0, 1))

@@ -27,9 +27,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
-USUAL_GAP = (
-    8.0  # `x` of ordinary inputs: used to decide which heads to compute together, never to decide what is certain
-)
+USUAL_GAP = 8.0  # `x` of ordinary inputs: decides which heads go together, never what is certain
 SLACK = 1.0  # added to `x` when the next chunk's keys are chosen, so that few rows have to be computed again
 LEAST_SAVING = 256  # keys a row, on average, below which skipping costs more than it saves
 
@@ -44,9 +42,7 @@ class Reach:
         self.tail = torch.cat([bias.flip(-1).logcumsumexp(-1).flip(-1), nothing], -1)  # tail[:, w]: over t >= w
         self.size = bias.shape[1]
         self.limit = -53 * math.log(2) if dtype == torch.float64 else -24 * math.log(2)
-        if (
-            learned
-        ):  # the gradient of a parameter sums t * weight, so that the tail may count up to `size` times as much
+        if learned:  # a parameter's gradient sums t * weight: the tail may count up to `size` times as much
             self.limit -= math.log(self.size)
         gain = self.head - self.tail
         self.gain = torch.where(gain.isnan(), float("-inf"), gain).cummax(-1).values  # -inf - -inf: nothing is known
