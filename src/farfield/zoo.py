@@ -59,6 +59,8 @@ class Learned:
 
     @property
     def text(self) -> str:
+        if self.start == (0, 0):
+            return "learned, starts at 0"
         bound = f"at least {self.least:g}" if self.most is None else f"{self.least:g} to {self.most:g}"
         return f"learned, starts in U({self.start[0]:g}, {self.start[1]:g}), kept {bound}"
 

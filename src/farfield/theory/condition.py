@@ -85,7 +85,76 @@ def cases(tree: Tree, verdict: str) -> list[Case]:
     for s in (1, 0, -1):
         if s in found and s not in done:
             merged += [((tree.const, s), *case) for case in found[s]]
-    return [_without_implied(case) for case in merged]
+    return _joined([_without_implied(case) for case in merged])
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Bounds on one quantity: (bound, strict), or None where there is none."""
+
+    low: tuple[Const, bool] | None
+    high: tuple[Const, bool] | None
+
+    def joined(self, other: Interval) -> Interval | None:
+        """The union, if it has no gap."""
+        for a, b in ((self, other), (other, self)):  # a reaches down to b's upper end
+            if a.low is not None and b.high is not None:
+                gap = constants.sign(a.low[0] - b.high[0])
+                if gap > 0 or (gap == 0 and a.low[1] and b.high[1]):
+                    return None
+        return Interval(_outer(self.low, other.low, -1), _outer(self.high, other.high, 1))
+
+
+def _outer(a: tuple[Const, bool] | None, b: tuple[Const, bool] | None, side: int) -> tuple[Const, bool] | None:
+    if a is None or b is None:
+        return None
+    gap = constants.sign(a[0] - b[0]) * side
+    return a if gap > 0 else b if gap < 0 else (a[0], a[1] and b[1])
+
+
+def _interval(case: Case, name: str) -> tuple[Interval, Case] | None:
+    """The bounds on one quantity and the other conditions; None if the case has none, or a hole."""
+    low = high = None
+    rest, seen = [], False
+    for c, s in case:
+        line = linear(c)
+        if line is None or line[0] != name:
+            rest.append((c, s))
+            continue
+        if s == UNEQUAL:
+            return None
+        seen = True
+        if s in (1, AT_LEAST, 0):
+            low = (line[1], s == 1)
+        if s in (-1, AT_MOST, 0):
+            high = (line[1], s == -1)
+    return (Interval(low, high), tuple(rest)) if seen else None
+
+
+def _joined(found: list[Case]) -> list[Case]:
+    """Join cases that differ in touching intervals of one quantity."""
+    for i, a in enumerate(found):
+        for j, b in enumerate(found):
+            if i >= j:
+                continue
+            for c, _ in a:
+                line = linear(c)
+                one = _interval(a, line[0]) if line else None
+                two = _interval(b, line[0]) if line else None
+                if one is None or two is None or set(one[1]) != set(two[1]):
+                    continue
+                both = one[0].joined(two[0])
+                if both is None or line is None:
+                    continue
+                moving = c + line[1]
+                bounds: Case = ()
+                if both.low is not None:
+                    bounds += ((moving - both.low[0], 1 if both.low[1] else AT_LEAST),)
+                if both.high is not None:
+                    bounds += ((moving - both.high[0], -1 if both.high[1] else AT_MOST),)
+                others = [x for k, x in enumerate(found) if k not in (i, j)]
+                return _joined([(*bounds, *one[1]), *others])
+    return found
 
 
 def _without_implied(case: Case) -> Case:
@@ -146,7 +215,8 @@ def _proof(tree: Tree, assumed: str = "") -> list[str]:
     if isinstance(tree, Leaf):
         lead = f"if {assumed}: " if assumed else ""
         end = {"undefined": "the formula has no value", "undecided": "not decided"}.get(tree.verdict, "")
-        steps = [lead + (end + ": " if end else "") + tree.steps[0]] + list(tree.steps[1:]) if tree.steps else []
+        first, *others = tree.steps
+        steps = [lead + (end + ": " if end else "") + first, *others]
         return [*steps, f"the sum {tree.verdict}"] if not end else steps
     out = []
     for s, child in tree.children:

@@ -390,9 +390,10 @@ def text(c: Const) -> str:
         return "0"
     parts = []
     for monomial, q in sorted(c.terms.items(), key=lambda item: (item[0] == (), [(a.key, -e) for a, e in item[0]])):
-        factors = [_atom_text(a, e) for a, e in monomial]
-        top = [str(abs(q.numerator))] if abs(q.numerator) != 1 or not factors else []
-        body = "*".join(top + factors) + (f"/{q.denominator}" if q.denominator != 1 else "")
+        below = [_atom_text(a, -e) for a, e in monomial if e < 0 and e.denominator == 1 and a.kind != "exp"]
+        above = [_atom_text(a, e) for a, e in monomial if e > 0 or e.denominator != 1 or a.kind == "exp"]
+        top = [str(abs(q.numerator))] if abs(q.numerator) != 1 or not above else []
+        body = "/".join(["*".join(top + above), *below, *([str(q.denominator)] if q.denominator != 1 else [])])
         parts.append(("-" if q < 0 else "+", body))
     first = ("-" if parts[0][0] == "-" else "") + parts[0][1]
     return first + "".join(f" {s} {b}" for s, b in parts[1:])

@@ -22,7 +22,7 @@ from farfield.theory.constants import UndecidedError, ball, log, sign, text
 from farfield.theory.domain import require_defined
 from farfield.theory.growth import UndefinedError
 from farfield.theory.horizon import Horizon, horizon
-from farfield.theory.ladder import Rung, certificate, decide, far_tail
+from farfield.theory.ladder import Rung, certificate, decide, far_tail, safe_decimal
 from farfield.theory.precision import precision
 from farfield.theory.region import Region, domain
 from farfield.zoo import Encoding, find
@@ -39,10 +39,15 @@ class Verdict:
     formula: str
     verdict: str  # "converges", "diverges", "undecided", "not-applicable"
     condition: str | None = None  # for open parameters
-    proof: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)  # the proof; mathematics stands between backticks
     certificate: dict[str, Any] | None = None
     horizon: Horizon | None = None
     start: int = 0
+
+    @property
+    def proof(self) -> list[str]:
+        """The steps of the proof as plain text."""
+        return [step.replace("`", "") for step in self.steps]
 
     def latex(self) -> str:
         """The verdict and its proof as LaTeX."""
@@ -56,7 +61,7 @@ class Verdict:
             "formula": self.formula,
             "verdict": self.verdict,
             "condition": self.condition,
-            "proof": [step.replace("`", "") for step in self.proof],
+            "proof": self.proof,
             "certificate": self.certificate,
             "horizon": None if self.horizon is None else self.horizon.json(),
             "from": self.start,
@@ -82,7 +87,7 @@ def check(
     formula = encoding if isinstance(encoding, Formula) else named.formula if named else None
     if formula is None:
         assert named is not None
-        return Verdict(named.name, "not-applicable", proof=[f"{named.name}: {named.note}"])
+        return Verdict(named.name, "not-applicable", steps=[f"{named.name}: {named.note}"])
     if not isinstance(start, int) or not 0 <= start < 2**63:
         raise FormulaError(f"the series must start at a distance of 0 or more, not {start}", formula.text())
     formula = formula.bind({**(parameters or {}), **more})
@@ -93,7 +98,7 @@ def check(
             return _check_family(formula, domains, start, deadline)
         return _check_concrete(formula, start, deadline)
     except UndecidedError as error:
-        return Verdict(formula.text(), "undecided", proof=[f"not decided: {error}"], start=start)
+        return Verdict(formula.text(), "undecided", steps=[f"not decided: {error}"], start=start)
 
 
 def _check_concrete(formula: Formula, start: int, deadline: float) -> Verdict:
@@ -151,7 +156,8 @@ def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict
             claim = _shifted(claim, shift)
             proof += [f"{step} (for h)" for step in rung.steps[:-1]]
             proof.append(_explicit_step(claim, rung))
-            return Verdict(formula.text(), "converges", None, [*proof, "the sum of `b(t)` converges"], claim, None, start)
+            proof.append("the sum of `b(t)` converges")
+            return Verdict(formula.text(), "converges", None, proof, claim, None, start)
         product: oscillation.Waves | None = None
         nodes = []
         for node, e, p in waves:
@@ -166,17 +172,16 @@ def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict
     average = oscillation.mean(product)
     if sign(average) <= 0 or claim["claim"] != "lower":
         return None
-    claim = {**_shifted(claim, shift), "claim": "mean", "factor": "*".join(f"({n})" for n in nodes), "mean": text(average)}
+    factor = "*".join(f"({n})" for n in nodes)
+    claim = {**_shifted(claim, shift), "claim": "mean", "factor": factor, "mean": text(average)}
     proof.append(f"`q(t) = {claim['factor']}` has the mean `{text(average)}` over the integers")
     proof.append(f"explicitly, `{statement(claim)}`")
-    proof.append("the sum of (q(t) - mean) times that decreasing bound converges (Dirichlet), the sum of the bound diverges")
-    proof.append("the sum of `b(t)` diverges")
+    proof.append("with s(t) for the bound, the sum of (q(t) - mean)*s(t) converges (Dirichlet), that of s(t) diverges")
+    proof.append("so the sum of q(t)*s(t) diverges, and the sum of `b(t)` diverges")
     return Verdict(formula.text(), "diverges", None, proof, claim, None, start)
 
 
 def _shifted(claim: dict[str, Any], shift: arb) -> dict[str, Any]:
-    from farfield.theory.ladder import safe_decimal
-
     up = claim["claim"] == "upper"
     return {**claim, "ln_constant": safe_decimal(arb(claim["ln_constant"]) + shift, up)}
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeVar
 
 from flint import arb
 
@@ -23,6 +25,9 @@ from farfield.theory.region import Region
 HALF = rational(Fraction(1, 2))
 NOTHING = Expansion(((UNIT, ZERO),))  # the bias -inf: a weight of exactly 0, for good
 LENGTHS = (3, 6, 12, 24)  # terms of an expansion, tried in turn
+
+
+Read = TypeVar("Read")
 
 
 class UndefinedError(Exception):
@@ -116,12 +121,12 @@ class Reader:
         assert indices is not None
         return indices
 
-    def _at_index(self, node: Node, j: int | Const, read: object) -> object:
+    def _at_index(self, node: Node, j: int | Const, read: Callable[[Node], Read]) -> Read:
         name = str(node.value)
         before = self.indices.get(name)
         self.indices[name] = j if isinstance(j, Const) else rational(j)
         try:
-            return read(node.args[0])  # type: ignore[operator]
+            return read(node.args[0])
         finally:
             if before is None:
                 del self.indices[name]
@@ -312,9 +317,7 @@ class Reader:
             raise UndefinedError(error.sentence) from None
         total = Expansion()
         for j in indices:
-            part = self._at_index(node, j, self.expand)
-            assert isinstance(part, Expansion)
-            total = e.add(total, part)
+            total = e.add(total, self._at_index(node, j, self.expand))
         return total
 
     def _open_sum(self, node: Node) -> Expansion:
@@ -323,7 +326,6 @@ class Reader:
         first, last = (self.constant(b) for b in node.args[1:])
         index = constants.parameter(f"{node.value}'")
         body = self._at_index(node, index, self.expand)
-        assert isinstance(body, Expansion)
         count = last - first + ONE
         if e.region.sign(count) <= 0:
             return Expansion()
@@ -402,6 +404,8 @@ def bias(engine: Engine, formula: Formula) -> Expansion:
     if not formula.weight:
         return reader.expand(formula.node)
     try:
+        if reader.sign(formula.node) < 0:
+            raise UndefinedError("the weight is negative for large t")
         return reader.log(formula.node)
     except (UndecidedError, UndefinedError, MoreTermsError):
         s = engine.led(reader.expand(formula.node))

@@ -27,8 +27,8 @@ class Horizon:
         if not self.certain:
             return f"up to {self.tokens} tokens the partial sums cannot be told from those of a convergent series"
         return (
-            f"in practice: up to about {self.tokens} tokens it behaves as if it converged "
-            f"(from {self.tokens} to {2 * self.tokens} tokens the sum grows by {self.growth:.2g} of itself), then it climbs"
+            f"in practice: up to about {self.tokens} tokens it behaves as if it converged (from {self.tokens} to "
+            f"{2 * self.tokens} tokens the sum grows by {self.growth:.2g} of itself), then it climbs"
         )
 
     def json(self) -> dict[str, object]:

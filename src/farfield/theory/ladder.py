@@ -66,9 +66,14 @@ def climb(engine: Asymptotic, formula: Formula) -> Rung:
         return Rung("converges", 0, None, ("`b(t) = 0` from some distance on, so the sum has finitely many terms",))
     g = engine.negative(r)
     steps = [f"`-log(b(t)) = {g!r}` as t grows"]
-    if not g.terms and g.rest is not None and g.rest[0] == UNIT and g.rest[1] is not None:
-        low, high = (constants.text(c) for c in g.rest[1])
-        steps = [f"`-log(b(t))` oscillates without growing: its limits lie between `{low}` and `{high}`"]
+    ceiling = _ceiling(engine, g)
+    if ceiling is not None:
+        if g.rest is not None and g.rest[0] == UNIT:
+            low, high = (constants.text(c) for c in g.rest[1])
+            steps = [f"`-log(b(t))` oscillates without growing: its limits lie between `{low}` and `{high}`"]
+        floor = "1" if not ceiling.terms else f"exp({constants.text(-ceiling)})"
+        steps.append(f"so the terms do not tend to 0: every limit of `b(t)` is at least `{floor}`")
+        return Rung("diverges", 0, ZERO, tuple(steps))
     for depth in range(DEPTH + 1):
         if depth:
             g = engine.add(g, Expansion(((ell(depth), MINUS),)))
@@ -76,12 +81,24 @@ def climb(engine: Asymptotic, formula: Formula) -> Rung:
         inner = "-log(b(t))" + "".join(f" - {level(i)}" for i in range(1, depth + 1))
         steps.append(f"`({inner})/{level(depth + 1)}` {shown}")
         if verdict:
-            return Rung(verdict, depth, ratio, (*steps, *_comparison(verdict, depth)))
+            return Rung(verdict, depth, ratio, (*steps, *_comparison(verdict, depth, ratio)))
         steps.append("the limit is exactly 1, so compare one logarithm deeper")
     raise UndecidedError("it could not be told within six nested logarithms")
 
 
-def _comparison(verdict: str, depth: int) -> tuple[str, ...]:
+def _ceiling(engine: Asymptotic, g: Expansion) -> Const | None:
+    """The upper limit of -ln b(t), if it stays bounded."""
+    g = engine.led(g)
+    if g.terms and engine.compare(g.terms[0][0], UNIT) > 0:
+        return None
+    if g.rest is None or engine.compare(g.rest[0], UNIT) < 0:
+        return next((c for m, c in g.terms if m == UNIT), ZERO)
+    return g.rest[1][1] if g.rest[0] == UNIT and g.rest[1] is not None else None
+
+
+def _comparison(verdict: str, depth: int, ratio: Const | None) -> tuple[str, ...]:
+    if verdict == "diverges" and ratio is None and depth == 0:
+        return ("so `b(t)` tends to infinity, and the sum diverges",)
     if verdict == "converges":
         return (
             f"so `b(t) <= 1/({scale(depth, 's')})` for some s > 1 and all large t; the sum of that converges "

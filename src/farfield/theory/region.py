@@ -38,7 +38,7 @@ def normal(c: Const) -> tuple[Const, int]:
 
 
 def linear(c: Const) -> tuple[str, Const] | None:
-    """(name, root) with c = L - root, L the part with parameters; None if there is no such part. Call `normal` first."""
+    """(name of L, root) with c = L - root, L the part with parameters; None if there is none. Call `normal` first."""
     moving = Const({m: q for m, q in c.terms.items() if Const({m: q}).parameters})
     return (constants.text(moving), moving - c) if moving.terms else None
 

@@ -1,0 +1,24 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from farfield.formula import FormulaError
+
+Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
+Settings = Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=True)]
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+def values(settings: list[str] | None) -> dict[str, str]:
+    """The parameters of --set k=0.1."""
+    given: dict[str, str] = {}
+    for one in settings or []:
+        name, equals, value = one.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise FormulaError("--set takes NAME=VALUE, for example --set k=0.1", one)
+        given[name.strip()] = value.strip()
+    return given
