@@ -38,34 +38,48 @@ def loggers(choice: str) -> list[str] | str:
 
 
 class ProgressBar(TrainerCallback):
-    """A rich progress bar on the terminal; nothing where there is none."""
+    """A rich progress bar on a terminal; elsewhere, as in a log file, a line every half a minute."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    SECONDS = 30.0
+
+    def __init__(self, settings: Settings, shown: bool = True) -> None:
+        self.settings, self.shown = settings, shown
         self.loss = float("nan")
+        self.console = Console(stderr=True)
         self.bar: Progress | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.started = self.told = time.monotonic()
+        self.first_step = state.global_step
+        if not (self.shown and self.console.is_terminal):
+            return
         self.bar = Progress(
             TextColumn("training"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[status]}"),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=self.console,
             transient=True,
         )
-        self.started, self.first_step = time.monotonic(), state.global_step
         self.task = self.bar.add_task("", total=self.settings.steps, completed=state.global_step, status="")
         self.bar.start()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if self.bar is None:
-            return
+        now = time.monotonic()
         done = (state.global_step - self.first_step) * self.settings.batch * self.settings.length
-        speed = done / max(time.monotonic() - self.started, 1e-9)
-        status = f"loss {self.loss:.3f}  {speed:,.0f} tokens/s"
-        self.bar.update(self.task, completed=state.global_step, status=status)
+        status = f"loss {self.loss:.3f}  {done / max(now - self.started, 1e-9):,.0f} tokens/s"
+        if self.bar is not None:
+            self.bar.update(self.task, completed=state.global_step, status=status)
+        elif self.shown and now - self.told > self.SECONDS:
+            self.told = now
+            pace = (now - self.started) / (state.global_step - self.first_step)
+            left = (self.settings.steps - state.global_step) * pace
+            self.console.print(
+                f"step {state.global_step} of {self.settings.steps}  {status}  {left:.0f} s left",
+                markup=False,
+                highlight=False,
+            )
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         self.loss = (logs or {}).get("loss", self.loss)
@@ -74,6 +88,7 @@ class ProgressBar(TrainerCallback):
         self.close()
 
     def close(self) -> None:
+        """Take the bar off the terminal, however the run ended."""
         if self.bar is not None:
             self.bar.stop()
             self.bar = None

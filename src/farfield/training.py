@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ from farfield.runfolder import (
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+    from transformers import TrainerCallback
 
     from farfield.trainer import RunTrainer
 
@@ -129,22 +130,25 @@ def _train(
     from farfield.modelcard import write_card
     from farfield.nn.denormals import flush_denormals
     from farfield.nn.model import FarfieldForCausalLM
+    from farfield.progress import ProgressBar
 
     samples = {split: Samples(found, settings.length, settings.seed, split) for split, found in tokens.items()}
     with flush_denormals(), torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(settings.seed)
         model = FarfieldForCausalLM(model_config(settings, tokeniser, _identity(settings, tokeniser, tokens)))
+        model.config.training["identity"]["values"] = model.position.values()
         config = model_json(model)
         checkpoint = processes.first_does(lambda: prepare(run, config, tokeniser, say))
-        trainer = _trainer(model, settings, run, as_bytes(config), samples, processes, progress, log_to)
+        bar = ProgressBar(settings, shown=progress)
+        trainer = _trainer(model, settings, run, as_bytes(config), samples, processes, bar, log_to)
         done = 0 if checkpoint is None else checkpoint.step
         if checkpoint is not None:
             say(f"Going on from step {done} of {settings.steps}.")
             trainer.resume_counts(checkpoint.about, done)
             _note_other_machine(checkpoint.about, trainer.about, say)
         if done < settings.steps:
-            _announce(trainer, settings.steps - done, say)
-        with _stop_on_signals(trainer, say):
+            say(processes.first_does(lambda: _expectation(trainer, settings.steps - done)))
+        with _stop_on_signals(trainer, say), closing(bar):
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint.folder))
         step, history = trainer.state.global_step, trainer.state.log_history
         if step < settings.steps:
@@ -164,11 +168,8 @@ def _train(
 
 def _identity(settings: Settings, tokeniser: Tokenizer, tokens: dict[str, Tokens]) -> dict[str, Any]:
     """What the names in the settings stand for today."""
-    encoding = zoo.find(settings.encoding)
-    heads = [] if encoding.text is None else encoding.values(settings.heads, settings.width // settings.heads)
     return {
-        "formula": encoding.text,
-        "values": [{name: str(value) for name, value in head.items()} for head in heads],
+        "formula": zoo.find(settings.encoding).text,
         "tokeniser": tokenisers.digest(tokeniser),
         "corpus": {split: found.sha256 for split, found in tokens.items()},
     }
@@ -209,13 +210,13 @@ def _trainer(
     config: bytes,
     samples: dict[str, Samples],
     processes: Processes,
-    progress: bool,
+    bar: TrainerCallback,
     log_to: str,
 ) -> RunTrainer:
     import torch
     from transformers import TrainingArguments
 
-    from farfield.progress import ProgressBar, loggers
+    from farfield.progress import loggers
     from farfield.trainer import RunTrainer
 
     micro_batch, accumulate = processes.share(settings)
@@ -251,17 +252,16 @@ def _trainer(
         valid=samples["valid"],
         about={"torch": torch.__version__, "threads": torch.get_num_threads(), "device": str(arguments.device)},
         checkpoint_files={CONFIG: config},
-        callbacks=[ProgressBar(settings)] if progress else [],
+        callbacks=[bar],
     )
 
 
-def _announce(trainer: RunTrainer, steps: int, say: Say) -> None:
-    """Say what the run will take; only the first process measures."""
-    if trainer.is_world_process_zero():
-        from farfield.estimate import measure
+def _expectation(trainer: RunTrainer, steps: int) -> str:
+    """What the run will take, measured."""
+    from farfield.estimate import measure
 
-        micro_batch, accumulate = trainer.args.per_device_train_batch_size, trainer.args.gradient_accumulation_steps
-        say(measure(trainer.model.config, trainer.settings, micro_batch, accumulate, steps).sentence)
+    micro_batch, accumulate = trainer.args.per_device_train_batch_size, trainer.args.gradient_accumulation_steps
+    return measure(trainer.model.config, trainer.settings, micro_batch, accumulate, steps).sentence
 
 
 def _note_other_machine(before: dict[str, Any], now: dict[str, Any], say: Say) -> None:

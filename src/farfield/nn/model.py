@@ -11,8 +11,8 @@ Shapes: B samples, N tokens, D width, H heads, V words.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -24,23 +24,58 @@ from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.modeling_utils import PreTrainedModel
 
+from farfield import zoo
 from farfield.nn.attention import attention
+from farfield.nn.bias import bias_of
 from farfield.nn.config import FarfieldConfig
 from farfield.nn.loss import token_losses, vocabulary_loss
+from farfield.nn.positions import Rope, Sinusoidal
 
 Window = int | Sequence[int] | None
+
+
+class Position(nn.Module):
+    """The encoding of a model: a bias by distance, sinusoids added to the embedding, or a rotation of q and k."""
+
+    def __init__(self, config: FarfieldConfig) -> None:
+        super().__init__()
+        heads, width = config.num_attention_heads, config.hidden_size // config.num_attention_heads
+        self.sets = 1 if config.shared_bias else config.num_hidden_layers
+        self.bias = bias_of(config.encoding, heads, width, config.encoding_parameters, layers=self.sets)
+        name = zoo.find(config.encoding).name
+        self.sinusoidal = Sinusoidal(config.hidden_size) if name == "sinusoidal" else None
+        self.rope = Rope() if name == "rope" else None
+        if self.bias is None and config.encoding_parameters:
+            raise ValueError(f"The encoding {name!r} has no parameters, but encoding_parameters gives some.")
+
+    def values(self) -> dict[str, str]:
+        """How each parameter of the formula gets its value, in words: part of what a run is."""
+        fixed, rules = getattr(self.bias, "fixed", {}), getattr(self.bias, "rules", {})
+        return {name: str(value) for name, value in {**fixed, **rules}.items()}
 
 
 @dataclass
 class Placement:
     """Where the tokens of one call stand: everything about position that a layer needs."""
 
+    encoding: Position
     positions: Tensor  # (N,) or (B, N)
-    bias: Callable[[int, int], Tensor | None]  # of a layer, for that many keys
-    rotate: Callable[[Tensor, Tensor], Tensor] | None
     cache: Cache | None
     window: Window
     mask: Tensor | None  # (B, keys), true where there is a token
+    vectors: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+
+    def rotated(self, x_BHND: Tensor) -> Tensor:
+        return x_BHND if self.encoding.rope is None else self.encoding.rope(x_BHND, self.positions)
+
+    def bias(self, layer: int, keys: int, device: torch.device) -> Tensor | None:
+        """The (heads, keys) bias of a layer, computed once where layers share it."""
+        if self.encoding.bias is None:
+            return None
+        number = min(layer, self.encoding.sets - 1)
+        if (number, keys) not in self.vectors:
+            self.vectors[number, keys] = self.encoding.bias(keys, layer=number).to(device)
+        return self.vectors[number, keys]
 
 
 class Dropout:
@@ -91,23 +126,12 @@ class SelfAttention(nn.Module):
 
     def forward(self, x_BND: Tensor, place: Placement) -> Tensor:
         q, k, v = self.project(x_BND)
-        if place.rotate is not None:
-            q, k = place.rotate(q, place.positions), place.rotate(k, place.positions)
+        q, k = place.rotated(q), place.rotated(k)
         if place.cache is not None:
             k, v = place.cache.update(k, v, self.layer)
-        bias = place.bias(self.layer, k.shape[2])
+        bias = place.bias(self.layer, k.shape[2], q.device)
         y = attention(q, k, v, bias, window=place.window, mask=place.mask)
         return self.outward(y.transpose(1, 2).reshape(x_BND.shape))
-
-
-class Position(nn.Module):
-    def __init__(self, config):
-        super().__init__()
-        from farfield.nn.bias import Bias
-        self.rotate = None
-        self.biases = nn.ModuleList([Bias(config.encoding, config.num_attention_heads, config.hidden_size//config.num_attention_heads, config.encoding_parameters)])
-    def bias(self, layer, n): return self.biases[0](n)
-    def added(self, x, positions): return x
 
 
 class Layer(nn.Module):
@@ -141,7 +165,8 @@ class FarfieldForCausalLM(PreTrainedModel, GenerationMixin):
         self.embedding = nn.Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList([Layer(config, number) for number in range(config.num_hidden_layers)])
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.position = Position(config)
+        with torch.random.fork_rng(devices=[]):  # the other weights start alike whatever the encoding draws
+            self.position = Position(config)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
@@ -188,8 +213,9 @@ class FarfieldForCausalLM(PreTrainedModel, GenerationMixin):
         if position_ids is None:
             position_ids = torch.arange(past, past + x.shape[1], device=x.device)
         mask = _token_mask(attention_mask, past + x.shape[1])
-        x = self.position.added(x, position_ids)
-        place = Placement(position_ids, self.position.bias, self.position.rotate, cache, window, mask)
+        if self.position.sinusoidal is not None:
+            x = x + self.position.sinusoidal(position_ids).to(x)
+        place = Placement(self.position, position_ids, cache, window, mask)
         seeds = None if sample_seeds is None else sample_seeds.tolist()
         dropout = Dropout(self.config.dropout if self.training else 0.0, seeds)
         x = dropout(x)
