@@ -217,7 +217,7 @@ def _proof(tree: Tree, assumed: str = "") -> list[str]:
         end = {"undefined": "the formula has no value", "undecided": "not decided"}.get(tree.verdict, "")
         first, *others = tree.steps
         steps = [lead + (end + ": " if end else "") + first, *others]
-        return [*steps, f"the sum {tree.verdict}"] if not end else steps
+        return steps if end or "the sum" in steps[-1] else [*steps, f"so the sum {tree.verdict}"]
     out = []
     for s, child in tree.children:
         here = describe(tree.const, s)

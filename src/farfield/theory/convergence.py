@@ -19,7 +19,7 @@ from farfield.theory import oscillation
 from farfield.theory.certificate import statement
 from farfield.theory.condition import Leaf, condition_text, explore
 from farfield.theory.constants import UndecidedError, ball, log, sign, text
-from farfield.theory.domain import require_defined
+from farfield.theory.domain import refuse_undefined, require_defined
 from farfield.theory.growth import UndefinedError
 from farfield.theory.horizon import Horizon, horizon
 from farfield.theory.ladder import Rung, certificate, decide, far_tail, safe_decimal
@@ -188,6 +188,7 @@ def _shifted(claim: dict[str, Any], shift: arb) -> dict[str, Any]:
 
 def _check_family(formula: Formula, domains: list[str], start: int, deadline: float) -> Verdict:
     """A formula with open parameters: every case, and the exact condition."""
+    refuse_undefined(formula, start)
 
     def leaf(region: Region) -> Leaf:
         try:

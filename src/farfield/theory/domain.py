@@ -12,7 +12,7 @@ from typing import Any
 from flint import arb, fmpz
 
 from farfield.formula import Formula, FormulaError, Node
-from farfield.readings import ball_algebra, evaluate, exact_value
+from farfield.readings import Names, ball_algebra, evaluate, exact_value
 from farfield.theory.constants import UndecidedError
 from farfield.theory.expansion import Explicit, LargerStartError, MoreTermsError
 from farfield.theory.growth import UndefinedError, bias
@@ -32,22 +32,24 @@ class _FaultError(Exception):
         self.reason, self.certain = reason, certain
 
 
-def _guard(value: Any, good: bool, bad: bool, reason: str) -> Any:
-    if not good:
+def _guard(x: Any, good: bool, bad: bool, reason: str) -> None:
+    if not good and not x.is_nan():
         raise _FaultError(reason, bad)
-    return value
 
 
 def _log(x: Any) -> Any:
-    return _guard(x.log(), x > 0, x <= 0, "log of a number that is not positive")
+    _guard(x, x > 0, x <= 0, "log of a number that is not positive")
+    return x.log()
 
 
 def _sqrt(x: Any) -> Any:
-    return _guard(x.sqrt() if x > 0 else arb(0).union(x.upper().sqrt()), x >= 0, x < 0, "sqrt of a negative number")
+    _guard(x, x >= 0, x < 0, "sqrt of a negative number")
+    return x.sqrt() if x > 0 else arb(0).union(x.upper().sqrt())
 
 
 def _divide(x: Any, y: Any) -> Any:
-    return _guard(x / y, y != 0, y.is_zero(), "a division by zero")
+    _guard(y, y != 0, y.is_zero(), "a division by zero")
+    return x / y
 
 
 class _Guarded(type(ball_algebra)):  # type: ignore[misc]
@@ -61,21 +63,29 @@ class _Guarded(type(ball_algebra)):  # type: ignore[misc]
             if whole is not None and whole >= 0:
                 return plain["**"](x, y)
             if whole is not None:
-                return _guard(plain["**"](x, y), x != 0, x.is_zero(), "a negative power of zero")
-            if x > 0:
-                return plain["**"](x, y)
-            bad = x < 0 or (x.is_zero() and y <= 0)
-            return _guard(plain["**"](x, y), x >= 0 and y > 0, bad, "a real power of a number that is not positive")
+                _guard(x, x != 0, x.is_zero(), "a negative power of zero")
+            elif not x > 0 and not y.is_nan():
+                bad = x < 0 or (x.is_zero() and y <= 0)
+                _guard(x, x >= 0 and y > 0, bad, "a real power of a number that is not positive")
+            return plain["**"](x, y)
 
         self.operations = {**plain, "log": _log, "sqrt": _sqrt, "/": _divide, "**": power}
+
+    def sum(self, node: Node, names: Names) -> Any:
+        if any(evaluate(bound, names, self).is_nan() for bound in node.args[1:]):
+            return arb("nan")
+        return super().sum(node, names)
 
 
 _GUARDED = _Guarded()
 
 
 def _look(formula: Formula, t: Any) -> None:
-    """Raise _FaultError if the formula is not defined, or not provably so, at t (a number or a range)."""
-    value = evaluate(formula.node, {"t": t}, _GUARDED)
+    """Raise _FaultError if the formula is not defined, or not provably so, at t (a number or a range).
+
+    A part with an open parameter is not a number here, and gets the benefit of the doubt.
+    """
+    value = evaluate(formula.node, {"t": t, **dict.fromkeys(formula.parameters, arb("nan"))}, _GUARDED)
     if formula.weight:
         _guard(value, value >= 0, value < 0, "a negative weight")
 
@@ -106,6 +116,15 @@ def require_defined(formula: Formula, start: int, deadline: float) -> None:
             _require_range(formula, fmpz(start + SINGLES), fmpz(end))
 
 
+def refuse_undefined(formula: Formula, start: int) -> None:
+    """FormulaError if a formula with open parameters is undefined at one of the first distances, whatever they are."""
+    for t in range(start, start + SINGLES):
+        try:
+            _require_at(formula, fmpz(t))
+        except UndecidedError:
+            continue
+
+
 def _defined_from(formula: Formula, deadline: float) -> int:
     """A distance from which on the expansion proves every log, quotient and root to be defined."""
     for name, ln_start in starts():
@@ -127,12 +146,22 @@ def _require_at(formula: Formula, t: fmpz) -> None:
                 return _look(formula, arb(t))
             except _FaultError as fault:
                 if fault.certain:
-                    way_out = f"; start the series later with --from {int(t) + 1}" if t < 1000 else ""
-                    raise FormulaError(
-                        f"the formula is undefined at distance t = {t}: {fault.reason}{way_out}", formula.text()
-                    ) from None
+                    sentence = f"the formula is undefined at distance t = {t}: {fault.reason}{_way_out(formula, t)}"
+                    raise FormulaError(sentence, formula.text()) from None
                 reason = fault.reason
     raise UndecidedError(f"it could not be proven that the formula is defined at t = {t} ({reason})")
+
+
+def _way_out(formula: Formula, t: fmpz) -> str:
+    """Where to start the series instead, if it is defined from there on for a while."""
+    for start in range(int(t) + 1, int(t) + 9) if t < 1000 else ():
+        try:
+            for later in range(start, start + 8):
+                _look(formula, arb(later))
+        except _FaultError:
+            continue
+        return f"; start the series later with --from {start}"
+    return ""
 
 
 def _require_range(formula: Formula, first: fmpz, end: fmpz) -> None:
