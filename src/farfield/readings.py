@@ -173,13 +173,23 @@ def ball_power(a: Any, b: Any) -> Any:
 
     exponent = b.unique_fmpz() if b.is_exact() else None
     if exponent is not None:
-        return a**exponent if exponent >= 0 else 1 / a ** (-exponent)
+        return _whole_power(a, exponent) if exponent >= 0 else 1 / _whole_power(a, -exponent)
     if a > 0:
         return a**b
     if b > 0 and a >= 0:  # the ball touches 0, where the power is 0
         top = a.upper()
         return arb(0) if a.is_zero() else arb(0).union(top**b)
     return arb("nan")
+
+
+def _whole_power(a: Any, n: Any) -> Any:
+    """a ** n for n >= 0; the library answers nan for a ball around 0."""
+    from flint import arb
+
+    if a != 0 or a.is_exact() or n == 0 or not a.is_finite():
+        return a**n
+    ends = a.lower() ** n, a.upper() ** n
+    return arb(0).union(ends[0]).union(ends[1]) if n % 2 == 0 else ends[0].union(ends[1])
 
 
 class _Balls(Algebra):
