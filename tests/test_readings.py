@@ -264,6 +264,18 @@ def test_powers_of_zero_and_of_negative_numbers():
     assert parse("(-2)**t").ball(3) == -8
 
 
+def test_a_whole_power_of_a_ball_around_zero_is_a_ball():
+    """sin(t)**2 lies between 0 and 1 however little is known of t."""
+    far = arb((1, 10**10))
+    square, cube = parse("sin(t)**2").ball(far), parse("sin(t)**3").ball(far)
+    assert square > -1e-6
+    assert square < 1.1
+    assert cube > -1.1
+    assert cube < 1.1
+    assert parse("(t-3)**2").ball(arb(2).union(arb(5))).contains(arb(4))
+    assert not parse("1/sin(t)**2").ball(far).is_finite()
+
+
 def test_exact_halves_fall_on_the_right_side_of_floor():
     for t in range(1, 200):
         assert parse("floor(sqrt(t))").ball(t) == math.isqrt(t)
