@@ -48,7 +48,11 @@ class Mono:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mono) and (self.powers, self.phi) == (other.powers, other.phi)
+        if self is other:
+            return True
+        if not isinstance(other, Mono) or self._hash != other._hash:
+            return False
+        return self.powers == other.powers and self.phi == other.phi
 
     def __repr__(self) -> str:
         parts = [_power_text(level(i), a) for i, a in self.powers]

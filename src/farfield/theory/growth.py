@@ -41,6 +41,7 @@ class Reader:
         self.engine = engine
         self.indices: dict[str, Const] = {}
         self.moving = {id(n) for n in node.walk() if "t" in n.free()}
+        self.known: dict[tuple[str, Node], Expansion] = {}  # parts that occur again need not be expanded again
 
     # -- constants
     def constant(self, node: Node) -> Const:
@@ -133,9 +134,23 @@ class Reader:
             else:
                 self.indices[name] = before
 
+    def _once(self, what: str, node: Node, read: Callable[[Node], Expansion]) -> Expansion:
+        if self.indices:
+            return read(node)
+        if (what, node) not in self.known:
+            self.known[what, node] = read(node)
+        return self.known[what, node]
+
     # -- functions of t
     def expand(self, node: Node) -> Expansion:
         """The expansion of a part."""
+        return self._once("part", node, self._expand)
+
+    def log(self, node: Node) -> Expansion:
+        """The expansion of log|part|: products become sums first, so that nothing cancels."""
+        return self._once("log", node, self._log)
+
+    def _expand(self, node: Node) -> Expansion:
         if node.op == "-inf":
             return NOTHING
         if id(node) not in self.moving:
@@ -351,8 +366,7 @@ class Reader:
             return self.sign(node.args[0])
         return self.engine.sign(self.expand(node))
 
-    def log(self, node: Node) -> Expansion:
-        """The expansion of log|part|: products become sums first, so that nothing cancels."""
+    def _log(self, node: Node) -> Expansion:
         e, op = self.engine, node.op
         if id(node) not in self.moving:
             c = self.constant(node)
