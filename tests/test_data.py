@@ -180,9 +180,9 @@ def test_each_mistake_about_a_corpus_is_one_sentence(tmp_path: Path) -> None:
 
 def test_empty_text_is_refused(tmp_path: Path) -> None:
     folder(tmp_path, train="")
-    with pytest.raises(CorpusError, match="train split .* is empty"):
+    with pytest.raises(CorpusError, match=r"train split .* is empty"):
         tokenise(open_corpus(str(tmp_path)), "train", tokenisers.byte_tokeniser(), cache=tmp_path)
-    assert not [p for p in (tmp_path / "tokens").iterdir()]
+    assert not list((tmp_path / "tokens").iterdir())
 
 
 # --- the hub ----------------------------------------------------------------------------------------------------------

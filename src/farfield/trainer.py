@@ -79,6 +79,10 @@ def collate(samples: list[dict[str, np.ndarray]]) -> dict[str, torch.Tensor]:
 class RunTrainer(Trainer):
     """Trains one run folder; `stop` is set by a signal, and the run then saves and leaves."""
 
+    optimizer: Any
+    lr_scheduler: Any
+    control: Any
+
     def __init__(
         self,
         model: Any,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from farfield import tokeniser as tokenisers
 from farfield import zoo
-from farfield.checkpoint import Checkpoint, run_lock
+from farfield.checkpoint import run_lock
 from farfield.corpus import Corpus, open_corpus
 from farfield.data import Samples, Tokens, cache_folder, tokenise
 from farfield.presets import Settings, difference
