@@ -171,7 +171,7 @@ def ball_power(a: Any, b: Any) -> Any:
     """a ** b for balls: integer powers of anything, real powers of what is not negative."""
     from flint import arb
 
-    exponent = b.unique_fmpz() if b.is_exact() else None
+    exponent = b.unique_fmpz() if b.is_exact() and abs(b) < arb((1, 4096)) else None  # 2**(10**9) is not written out
     if exponent is not None:
         return _whole_power(a, exponent) if exponent >= 0 else 1 / _whole_power(a, -exponent)
     if a > 0:
