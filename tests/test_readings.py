@@ -276,6 +276,12 @@ def test_a_whole_power_of_a_ball_around_zero_is_a_ball():
     assert not parse("1/sin(t)**2").ball(far).is_finite()
 
 
+def test_a_huge_exponent_is_not_written_out():
+    """t = 2**(10**12) is an exact ball; its digits would fill the memory."""
+    assert not parse("t**t").ball(arb((1, 10**12))).is_nan()
+    assert parse("2**(-t)").ball(arb((1, 10**12))) < 1e-100
+
+
 def test_exact_halves_fall_on_the_right_side_of_floor():
     for t in range(1, 200):
         assert parse("floor(sqrt(t))").ball(t) == math.isqrt(t)

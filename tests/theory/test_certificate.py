@@ -153,8 +153,46 @@ def test_what_balls_cannot_decide_far_out_is_reported_and_not_passed():
     assert loose.tested > 30
 
 
-def test_a_range_beyond_every_ball_is_reported_as_untested():
-    found = examine(parse("-t"), "converges", claim("upper", start="exp(exp(exp(20)))"))
+@pytest.mark.parametrize(
+    ("text", "certificate"),
+    [
+        ("-t", claim("upper")),
+        ("-2*log(t)", claim("upper", "0.1")),
+        ("-log(t)**1.0001", claim("upper")),
+        ("-log(t) - log(t)**0.001", claim("upper", depth=1)),
+        ("-log(t) - log(log(t)) - sqrt(log(log(t)))", claim("upper", depth=2)),
+        ("weight: log(log(log(t)))**(-log(t))", claim("upper")),
+        ("sin(t) - 2*log(t + 7) + 1/t", claim("upper", "1.1", exponent="1.9")),
+        ("-floor(2*log(t))", claim("upper", exponent="1.9")),
+        ("weight: 1/(t**2 + t*log(t) - 5)", claim("upper", exponent="1.9")),
+        ("max(-t, -3*log(t))", claim("upper", exponent="2.9")),
+        ("-sum(log(t + j), j, 1, 3)/2", claim("upper", exponent="1.49")),
+        ("where(t < 100, 0, -3*log(t))", claim("upper", exponent="2.9")),
+    ],
+)
+def test_far_out_the_logarithm_of_t_is_enough(text, certificate):
+    """exp(exp(exp(20))) is no ball, but its logarithm is."""
+    found = examine(parse(text), "converges", {**certificate, "from": "exp(exp(exp(20)))"})
+    assert found.violations == []
+    assert found.tested == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "certificate"),
+    [
+        ("-2*log(t)", claim("upper", "-0.1")),
+        ("-log(t) - log(log(t))**1.001", claim("upper", depth=1, exponent="1.1")),
+        ("weight: t", claim("upper")),
+        ("-1.9*log(t) + sin(t)", claim("upper")),
+        ("weight: 1/(t**2 + log(t))", claim("upper", exponent="2.001")),
+    ],
+)
+def test_far_out_a_false_inequality_is_refuted(text, certificate):
+    assert check_certificate(parse(text), "converges", {**certificate, "from": "exp(exp(exp(20)))"})
+
+
+def test_a_range_beyond_every_logarithm_is_reported_as_untested():
+    found = examine(parse("-t"), "converges", claim("upper", start="exp(exp(exp(exp(20))))"))
     assert found.violations == []
     assert found.tested == 0
     assert "beyond" in found.untested[0]
