@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from farfield import durable
-from farfield.durable import DiskFullError, as_disk_full
+from farfield.durable import as_disk_full
 
 try:
     import fcntl
@@ -60,7 +60,7 @@ def save_checkpoint(run: Path, step: int, files: Mapping[str, Write], about: dic
         staged.mkdir()
         listed = {}
         for name, write in sorted(files.items()):
-            _write(write, staged / name)
+            durable.write_with(write, staged / name)
             durable.sync_file(staged / name)
             listed[name] = {"size": (staged / name).stat().st_size, "sha256": _sha256(staged / name)}
         durable.write_file(staged / MANIFEST, _sealed({"step": step, "files": listed, "about": about}))
@@ -147,17 +147,6 @@ def run_lock(run: Path) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield  # the kernel lets go of the lock when the file is closed, however the process ends
-
-
-def _write(write: Write, path: Path) -> None:
-    try:
-        write(path)
-    except DiskFullError:
-        raise
-    except Exception as error:
-        if "os error 28" in str(error) or "os error 122" in str(error):  # how safetensors spells ENOSPC and EDQUOT
-            raise as_disk_full(OSError(28, ""), path) from error
-        raise
 
 
 def _saved(home: Path) -> list[Path]:

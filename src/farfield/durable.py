@@ -1,13 +1,14 @@
 """Writing files so that they survive: on the disk before anyone is told, and whole or not there.
 
-All of a run's lasting writes go through `write_file`, `sync_folder` and `rename`; the fault tests kill the process
-before and after each of them.
+All of a run's lasting writes go through the functions here; the fault tests kill the process before and after each.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -24,6 +25,18 @@ def write_file(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise as_disk_full(error, path) from error
+
+
+def write_with(write: Callable[[Path], None], path: Path) -> None:
+    """Let someone else's function write a file; `sync_file` makes it lasting."""
+    try:
+        write(path)
+    except OSError as error:
+        raise as_disk_full(error, path) from error
+    except Exception as error:
+        if spelled := re.search(r"\(os error (\d+)\)", str(error)):  # how safetensors tells of a full disk
+            raise as_disk_full(OSError(int(spelled[1]), str(error)), path) from error
+        raise
 
 
 def sync_file(path: Path) -> None:

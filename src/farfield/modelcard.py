@@ -55,8 +55,10 @@ def command(settings: Settings, out: str = "RUN") -> str:
     for name, value in changes(preset).items():
         if name == "parameters":
             words += [word for key, given in value.items() for word in ("--set", f"{key}={given}")]
+        elif isinstance(value, bool):
+            words += [f"--{'' if value else 'no-'}{name.replace('_', '-')}"]
         elif value is not None:
-            words += [f"--{name.replace('_', '-')}", str(value)]
+            words += [f"--{name.replace('_', '-')}", *map(str, value if isinstance(value, list) else [value])]
     return shlex.join([*words, "--out", out])
 
 

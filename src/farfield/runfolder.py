@@ -128,7 +128,7 @@ def finish(run: Path, step: int, write_model: Callable[[Path], None], write_rest
     """Put the finished model into the folder, then the rest; the note that it is finished comes last."""
     staged = run / f".{MODEL}.staged"
     try:
-        write_model(staged)
+        durable.write_with(write_model, staged)
         durable.sync_file(staged)
     except BaseException:
         staged.unlink(missing_ok=True)

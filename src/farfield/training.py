@@ -23,6 +23,7 @@ from farfield import zoo
 from farfield.checkpoint import run_lock
 from farfield.corpus import Corpus, open_corpus
 from farfield.data import Samples, Tokens, cache_folder, tokenise
+from farfield.durable import as_disk_full
 from farfield.presets import Settings, difference
 from farfield.processes import Processes
 from farfield.runfolder import (
@@ -88,9 +89,12 @@ def train(
             if (done := finished_steps(run)) is not None:
                 say(f"The run {str(run)!r} is finished: {done} steps.")
                 return Result(run, done, True, metrics=tuple(read_metrics(run)))
-        with processes.first_goes_ahead():
-            tokeniser, tokens = _read_corpus(settings, run, progress)
-        return _train(settings, run, tokeniser, tokens, processes, progress, log_to, say)
+        try:
+            with processes.first_goes_ahead():
+                tokeniser, tokens = _read_corpus(settings, run, progress)
+            return _train(settings, run, tokeniser, tokens, processes, progress, log_to, say)
+        except OSError as error:  # a full disk may show at any write, a line of the metrics too
+            raise as_disk_full(error, run) from error
 
 
 def _say_nothing(line: str) -> None:

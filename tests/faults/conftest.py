@@ -33,15 +33,18 @@ class Nursery:
     process: subprocess.Popen[str]
     corpus: Path
 
-    def start(self, run: Path, kill: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    def start(
+        self, run: Path, kill: dict[str, Any] | None = None, *, file_size: int = 0, **changes: Any
+    ) -> dict[str, Any]:
         settings = {**SETTINGS, "corpus": str(self.corpus), **changes}
-        self.process.stdin.write(json.dumps({"run": str(run), "settings": settings, "kill": kill}) + "\n")
+        order = {"run": str(run), "settings": settings, "kill": kill, "file_size": file_size}
+        self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
-    def finish(self, run: Path) -> Outcome:
+    def finish(self, run: Path, **changes: Any) -> Outcome:
         """Go on with a run to its end, which must leave no debris; its weights and every loss, to the bit."""
-        ended = self.start(run)
+        ended = self.start(run, **changes)
         assert ended["status"] == 0, self.said(run)
         assert [path.name for path in run.rglob(".*") if path.name != ".lock"] == []
         return self.outcome(run)
@@ -73,8 +76,7 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
     )
     assert process.stdout.readline() == "ready\n"
     yield Nursery(process, corpus)
-    process.stdin.close()
-    process.wait()
+    process.communicate()  # closes its input, which ends it
 
 
 @dataclass

@@ -2,13 +2,14 @@
 
 Importing torch and transformers takes seconds, a tiny run less than one. So this process imports once and forks a real
 process for each run. It reads one JSON object a line: `{"run", "settings", "kill"}`, and answers with one: how the
-process ended and what it said. `kill` is null, `{"seconds": s}` (SIGKILL from outside after s seconds), or
-`{"operation": n, "when": "before" | "during" | "after"}`: the process kills itself with SIGKILL at its n-th write, sync
-or rename.
+process ended. `kill` is null, `{"seconds": s}` (SIGKILL from outside after s seconds), `{"operation": n, "when":
+"before" | "during" | "after"}` (the process kills itself with SIGKILL at its n-th write, sync or rename), or `{"lines":
+n, "signal": s}` (a signal from outside once the metrics have n lines). `file_size` limits every file of the process.
 """
 
 import json
 import os
+import resource
 import signal
 import sys
 import time
@@ -21,7 +22,7 @@ import transformers.models.auto.modeling_auto  # noqa: F401
 
 import farfield.nn.model
 import farfield.trainer
-from farfield import checkpoint, durable, estimate, training
+from farfield import durable, estimate, training
 from farfield.presets import preset_settings
 
 torch.set_num_threads(1)
@@ -56,7 +57,7 @@ def count_operations(kill: dict[str, Any], log: Path) -> None:
     durable.sync_file = wrapped("sync", durable.sync_file, lambda path: None)
     durable.sync_folder = wrapped("sync", durable.sync_folder, lambda path: None)
     durable.rename = wrapped("rename", durable.rename, lambda old, new: None)
-    checkpoint._write = wrapped("write", checkpoint._write, lambda write, path: path)
+    durable.write_with = wrapped("write", durable.write_with, lambda write, path: path)
 
 
 def train_here(order: dict[str, Any]) -> None:
@@ -68,7 +69,15 @@ def train_here(order: dict[str, Any]) -> None:
     estimate.measure = lambda *_: estimate.Estimate(0, 0.0, 0, 0.0)
     if order["kill"] and "operation" in order["kill"]:
         count_operations(order["kill"], Path(f"{run}.operations"))
-    training.train(preset_settings("tiny", **order["settings"]), run, progress=False, log_to="none")
+    if order["file_size"]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_size"], order["file_size"]))
+    result = training.train(preset_settings("tiny", **order["settings"]), run, progress=False, log_to="none")
+    if result.signal:
+        os._exit(128 + result.signal)
+
+
+def lines_of(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def start(order: dict[str, Any]) -> dict[str, Any]:
@@ -88,6 +97,10 @@ def start(order: dict[str, Any]) -> dict[str, Any]:
     if kill and "seconds" in kill:
         time.sleep(kill["seconds"])
         os.kill(child, signal.SIGKILL)
+    elif kill and "signal" in kill:
+        while lines_of(Path(order["run"]) / "metrics.jsonl") < kill["lines"]:
+            time.sleep(0.001)
+        os.kill(child, kill["signal"])
     _, status = os.waitpid(child, 0)
     return {"status": os.waitstatus_to_exitcode(status), "seconds": time.monotonic() - began}
 

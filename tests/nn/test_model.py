@@ -263,7 +263,10 @@ def test_a_mere_import_of_farfield_makes_the_model_known(tmp_path: Path, order: 
     first, then = {
         "farfield first": ("import farfield", "from transformers import AutoModelForCausalLM, AutoConfig"),
         "transformers first": ("from transformers import AutoModelForCausalLM, AutoConfig", "import farfield"),
-        "model first": ("from farfield.nn.model import FarfieldForCausalLM", "from transformers import AutoModelForCausalLM, AutoConfig"),
+        "model first": (
+            "from farfield.nn.model import FarfieldForCausalLM",
+            "from transformers import AutoModelForCausalLM, AutoConfig",
+        ),
     }[order]
     code = f"{first}\n{then}\nprint(AutoConfig.from_pretrained({str(tmp_path)!r}).encoding)\n"
     code += f"print(type(AutoModelForCausalLM.from_pretrained({str(tmp_path)!r})).__name__)"
@@ -271,7 +274,9 @@ def test_a_mere_import_of_farfield_makes_the_model_known(tmp_path: Path, order: 
 
 
 def test_importing_farfield_imports_neither_torch_nor_transformers() -> None:
-    code = "import sys, farfield\nprint([m for m in ('torch', 'transformers', 'numpy', 'datasets') if m in sys.modules])"
+    code = (
+        "import sys, farfield\nprint([m for m in ('torch', 'transformers', 'numpy', 'datasets') if m in sys.modules])"
+    )
     assert run_python(code).strip() == "[]"
 
 

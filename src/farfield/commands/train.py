@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -38,9 +39,13 @@ def train_command(
     heads: int | None = None,
     feed_forward: int | None = None,
     dropout: float | None = None,
+    shared_bias: bool | None = None,
     learning_rate: float | None = None,
     warmup: int | None = None,
     weight_decay: float | None = None,
+    betas: tuple[float, float] | None = None,
+    epsilon: float | None = None,
+    clip: float | None = None,
     precision: Literal["float32", "bfloat16"] | None = None,
     log_to: str = "auto",
     quiet: bool = False,
@@ -103,12 +108,20 @@ def train_command(
         Width of the feed-forward layers.
     dropout
         Share of values that dropout removes.
+    shared_bias
+        One set of learned parameters of the encoding for all layers, or one for each.
     learning_rate
         Peak learning rate.
     warmup
         Updates until the peak.
     weight_decay
         Decoupled weight decay.
+    betas
+        Adam's two rates of forgetting.
+    epsilon
+        Adam's epsilon.
+    clip
+        The largest norm of a gradient.
     precision
         Arithmetic of the model: float32 or bfloat16.
     log_to
@@ -118,7 +131,7 @@ def train_command(
     as_json
         Print one JSON object at the end.
     """
-    from farfield.presets import preset_settings
+    from farfield.presets import preset_settings, settings_from
     from farfield.training import read_settings, train
 
     changes: dict[str, Any] = {
@@ -145,9 +158,13 @@ def train_command(
         "heads": heads,
         "feed_forward": feed_forward,
         "dropout": dropout,
+        "shared_bias": shared_bias,
         "learning_rate": learning_rate,
         "warmup": warmup,
         "weight_decay": weight_decay,
+        "betas": betas,
+        "epsilon": epsilon,
+        "clip": clip,
         "precision": precision,
     }
     given = {name: value for name, value in changes.items() if value is not None}
@@ -155,11 +172,8 @@ def train_command(
         run = Path(resume)
         if out is not None and Path(out) != run:
             raise ValueError("Give --out to start a run or --resume to go on with one, not both.")
-        before = read_settings(run)
-        from farfield.presets import settings_from
-
         # options given beside --resume must agree with the run; train() says which do not
-        settings = settings_from({**before.model_dump(mode="json"), **given}, "the options")
+        settings = settings_from({**read_settings(run).model_dump(mode="json"), **given}, "the options")
     else:
         if encoding is None:
             raise ValueError("Which encoding? Give --encoding with a name from the zoo or a formula, or --resume RUN.")
@@ -168,7 +182,7 @@ def train_command(
         run = Path(out)
         settings = preset_settings(preset, **given)
     result = train(settings, run, progress=not quiet, log_to=log_to)
-    if as_json and not _not_the_first():
+    if as_json and os.environ.get("RANK", "0") == "0":
         last = {name: value for line in result.metrics for name, value in line.items()}
         print(json.dumps({"run": str(result.run), "step": result.step, "finished": result.finished, **last}))
     if result.signal:
@@ -186,9 +200,3 @@ def _parameters(given: list[str]) -> dict[str, float]:
         except ValueError:
             raise ValueError(f"--set {text!r} is not NAME=VALUE with a number, such as --set k=0.1.") from None
     return values
-
-
-def _not_the_first() -> bool:
-    import os
-
-    return int(os.environ.get("RANK", "0")) > 0
