@@ -500,6 +500,15 @@ def index_range(node: Node, names: Mapping[str, Fraction] | None = None) -> rang
     return range(bounds[0], bounds[1] + 1)
 
 
+def expanded_size(node: Node) -> int:
+    """How many parts the expression has when every sum is written out."""
+    inside = [expanded_size(a) for a in node.args]
+    if node.op != "sum":
+        return 1 + sum(inside)
+    indices = index_range(node)
+    return inside[0] * (1 if indices is None else max(1, len(indices)))
+
+
 def fold(node: Node, leaf: Callable[[Node], Any], join: Callable[[Node, list[Any]], Any]) -> Any:
     """Combine a tree bottom-up: `leaf` for what has no parts, `join` for an operation and its combined parts."""
     if not node.args:
@@ -537,17 +546,11 @@ def _check(node: Node, text: str) -> None:
         if n.op == "-inf" and id(n) not in branches:
             fail("'-inf' may stand only as a branch of where(...)", n.column)
 
-    def size(n: Node) -> int:
-        inside = [size(a) for a in n.args]
-        if n.op != "sum":
-            return 1 + sum(inside)
-        try:
-            indices = index_range(n)
-        except FormulaError as error:
-            fail(error.sentence, n.column)
-        return inside[0] * (1 if indices is None else max(1, len(indices)))
-
-    if size(node) > MAX_EXPANDED:
+    try:
+        size = expanded_size(node)
+    except FormulaError as error:
+        fail(error.sentence, error.column)
+    if size > MAX_EXPANDED:
         fail(f"the sums written out have more than {MAX_EXPANDED} parts", node.column)
 
     for n in node.walk():

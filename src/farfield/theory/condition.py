@@ -41,7 +41,7 @@ def explore(region: Region, leaf: Callable[[Region], Leaf], deadline: float) -> 
     def visit(here: Region) -> Tree:
         nonlocal count
         count += 1
-        if count > MAX_LEAVES or time.monotonic() > deadline:
+        if count > MAX_LEAVES or time.thread_time() > deadline:
             return Leaf("undecided", ("there are too many cases",))
         try:
             return leaf(here)

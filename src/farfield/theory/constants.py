@@ -248,9 +248,24 @@ def real_power(base: Const, e: Const) -> Const:
 
 def trigonometric(name: str, c: Const) -> Const:
     """sin or cos of a constant."""
-    if not c.terms:
-        return ZERO if name == "sin" else ONE
+    turns = (c / PI).rational  # in units of pi
+    if turns is not None:
+        exact = _COSINES.get((turns if name == "cos" else turns - Fraction(1, 2)) % 2)
+        if exact is not None:
+            return exact
     return _atom(name, text(c), c)
+
+
+def _cosines() -> dict[Fraction, Const]:
+    """cos(x*pi) for the multiples x of 1/4 and 1/6 in [0, 2)."""
+    half = rational(Fraction(1, 2))
+    first = {Fraction(0): ONE, Fraction(1, 6): power(rational(3), Fraction(1, 2)) * half, Fraction(1, 3): half,
+             Fraction(1, 4): power(rational(2), Fraction(1, 2)) * half, Fraction(1, 2): ZERO}  # fmt: skip
+    upper = {**first, **{1 - x: -c for x, c in first.items()}}
+    return {**upper, **{2 - x: c for x, c in upper.items() if x}}
+
+
+_COSINES = _cosines()
 
 
 def substitute(c: Const, name: str, value: Const) -> Const:

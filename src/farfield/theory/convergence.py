@@ -18,7 +18,8 @@ from farfield.formula import Formula, FormulaError
 from farfield.theory import oscillation
 from farfield.theory.certificate import statement
 from farfield.theory.condition import Leaf, condition_text, explore
-from farfield.theory.constants import UndecidedError, ball, log, sign, text
+from farfield.theory.constants import Const, UndecidedError, ball, log, sign, text
+from farfield.theory.corners import corners
 from farfield.theory.domain import refuse_undefined, require_defined
 from farfield.theory.growth import UndefinedError
 from farfield.theory.horizon import Horizon, horizon
@@ -91,7 +92,7 @@ def check(
     if not isinstance(start, int) or not 0 <= start < 2**63:
         raise FormulaError(f"the series must start at a distance of 0 or more, not {start}", formula.text())
     formula = formula.bind({**(parameters or {}), **more})
-    deadline = time.monotonic() + budget
+    deadline = time.thread_time() + budget
     try:
         if formula.parameters:
             domains = [p.domain for p in named.parameters if p.name in formula.parameters] if named else []
@@ -107,11 +108,15 @@ def _check_concrete(formula: Formula, start: int, deadline: float) -> Verdict:
         rung = decide(formula, Region(), deadline)
     except UndefinedError as error:
         raise UndecidedError(f"{error}, so the formula seems to have no value for large t") from None
-    except UndecidedError:
-        averaged = _check_oscillating(formula, start, deadline)
-        if averaged is None:
-            raise
-        return averaged
+    except UndecidedError as error:
+        for other in (_check_oscillating, _check_corners):
+            try:
+                found = other(formula, start, deadline)
+            except UndecidedError:
+                continue
+            if found is not None:
+                return found
+        raise error
     proof, claim = list(rung.steps), certificate(formula, rung, deadline)
     if claim is not None:
         proof[-1] = _explicit_step(claim, rung)
@@ -173,12 +178,39 @@ def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict
     if sign(average) <= 0 or claim["claim"] != "lower":
         return None
     factor = "*".join(f"({n})" for n in nodes)
-    claim = {**_shifted(claim, shift), "claim": "mean", "factor": factor, "mean": text(average)}
+    claim = {**_shifted(claim, shift), "claim": "mean", "factor": factor, "mean": _safe_mean(average)}
     proof.append(f"`q(t) = {claim['factor']}` has the mean `{text(average)}` over the integers")
     proof.append(f"explicitly, `{statement(claim)}`")
     proof.append("with s(t) for the bound, the sum of (q(t) - mean)*s(t) converges (Dirichlet), that of s(t) diverges")
     proof.append("so the sum of q(t)*s(t) diverges, and the sum of `b(t)` diverges")
     return Verdict(formula.text(), "diverges", None, proof, claim, None, start)
+
+
+def _check_corners(formula: Formula, start: int, deadline: float) -> Verdict | None:
+    """Waves in an exponent that cross the border: decided if every extreme has the same verdict (corners.py)."""
+    require_defined(formula, start, deadline)
+    verdicts, proof = set(), ["for each t, `b(t)` is monotone in its waves, so it lies between the extremes:"]
+    for said, still in corners(formula, deadline):
+        try:
+            rung = decide(still, Region(), deadline)
+        except UndefinedError:
+            return None
+        verdicts.add(rung.verdict)
+        first, *others = rung.steps
+        proof += [f"with `{said}`: {first}", *others]
+    if len(verdicts) != 1:
+        return None
+    (verdict,) = verdicts
+    if verdict == "diverges" and any(n.op == "floor" for n in formula.node.walk()):
+        return None  # with steps, which extreme is the smallest may change for ever
+    proof.append(f"so the sum of `b(t)` over t >= {start} {verdict}")
+    return Verdict(formula.text(), verdict, None, proof, None, None, start)
+
+
+def _safe_mean(average: Const) -> str:
+    """A rational at or below a positive constant."""
+    with precision(128):
+        return str(average.rational) if average.rational is not None else safe_decimal(ball(average), up=False)
 
 
 def _shifted(claim: dict[str, Any], shift: arb) -> dict[str, Any]:

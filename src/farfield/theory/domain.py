@@ -2,7 +2,7 @@
 
 Only four things can go wrong: log of what is not positive, division by zero, sqrt or a real power of something
 negative, a negative weight. From some distance on the explicit expansion proves that none does; below it each is
-checked with balls, first at single distances, then over ranges that are halved where they do not tell.
+checked with balls at the first distances, and over ranges that are cut where they do not tell (intervals.py).
 """
 
 from __future__ import annotations
@@ -16,25 +16,18 @@ from farfield.readings import Names, ball_algebra, evaluate, exact_value
 from farfield.theory.constants import UndecidedError
 from farfield.theory.expansion import Explicit, LargerStartError, MoreTermsError
 from farfield.theory.growth import UndefinedError, bias
+from farfield.theory.intervals import RANGES, FaultError, Range
 from farfield.theory.ladder import starts
 from farfield.theory.precision import precision
 
 SINGLES = 64  # distances that are looked at one by one
 REACH = 1500  # without an explicit expansion, ranges go up to 2**REACH
-WIDTH = 8  # one range spans a factor of 2**WIDTH: a ball's radius has 30 bits, so a wider one would reach below 0
 BUDGET = 3000  # evaluations
-
-
-class _FaultError(Exception):
-    """The formula is undefined (certain), or may be (not certain), and why."""
-
-    def __init__(self, reason: str, certain: bool):
-        self.reason, self.certain = reason, certain
 
 
 def _guard(x: Any, good: bool, bad: bool, reason: str) -> None:
     if not good and not x.is_nan():
-        raise _FaultError(reason, bad)
+        raise FaultError(reason, bad)
 
 
 def _log(x: Any) -> Any:
@@ -81,7 +74,7 @@ _GUARDED = _Guarded()
 
 
 def _look(formula: Formula, t: Any) -> None:
-    """Raise _FaultError if the formula is not defined, or not provably so, at t (a number or a range).
+    """Raise FaultError if the formula is not defined, or not provably so, at t (a number or a range).
 
     A part with an open parameter is not a number here, and gets the benefit of the doubt.
     """
@@ -131,7 +124,7 @@ def _defined_from(formula: Formula, deadline: float) -> int:
         try:
             with precision(128):
                 bias(Explicit(ln_start, 4, deadline), formula)
-            return int(name) if name.isdigit() else 1 << REACH
+            return int(name) if name.isdigit() else _whole(ln_start)
         except (LargerStartError, MoreTermsError, OverflowError):
             continue
         except (UndecidedError, UndefinedError):
@@ -139,12 +132,20 @@ def _defined_from(formula: Formula, deadline: float) -> int:
     return 1 << REACH
 
 
+def _whole(ln_start: arb) -> int:
+    """An integer at or above exp(ln_start), as far as one can be written down."""
+    if not ln_start < REACH:
+        return 1 << REACH
+    with precision(2 * REACH):
+        return int(ln_start.exp().ceil().upper().unique_fmpz())
+
+
 def _require_at(formula: Formula, t: fmpz) -> None:
     for bits in (64, 512, 4096):
         with precision(max(bits, t.bit_length() + 64) if t.bit_length() < 10_000 else bits):
             try:
                 return _look(formula, arb(t))
-            except _FaultError as fault:
+            except FaultError as fault:
                 if fault.certain:
                     sentence = f"the formula is undefined at distance t = {t}: {fault.reason}{_way_out(formula, t)}"
                     raise FormulaError(sentence, formula.text()) from None
@@ -158,33 +159,37 @@ def _way_out(formula: Formula, t: fmpz) -> str:
         try:
             for later in range(start, start + 8):
                 _look(formula, arb(later))
-        except _FaultError:
+        except FaultError:
             continue
         return f"; start the series later with --from {start}"
     return ""
 
 
 def _require_range(formula: Formula, first: fmpz, end: fmpz) -> None:
-    """Cover [first, end] by ranges."""
+    """Show that the formula is defined on [first, end], by ranges that are cut where they do not tell."""
     spent = 0
-    todo: list[tuple[fmpz, fmpz]] = [(first, 2 * first)]
+    todo: list[tuple[fmpz, fmpz]] = [(first, end)]
     with precision(64):
         while todo:
             low, high = todo.pop()
             spent += 1
             if spent > BUDGET:
-                raise UndecidedError(f"it could not be proven that the formula is defined beyond t = {low}")
+                raise UndecidedError(f"it could not be proven that the formula is defined beyond t = {_short(low)}")
             try:
-                _look(formula, arb(low).union(arb(high)))
-            except _FaultError as fault:
+                value = evaluate(formula.node, {"t": Range(arb(low).lower(), arb(high).upper())}, RANGES)
+                if formula.weight and not value.low >= 0:
+                    raise FaultError("a negative weight", bool(value.high < 0))
+            except FaultError as fault:
                 if high - low <= 1:
                     _require_at(formula, low)
                     _require_at(formula, high)
                 elif fault.certain:  # nowhere defined in here: its first distance is bad
                     _require_at(formula, low)
                 else:
-                    middle = (low + high) // 2
+                    bits = (low.bit_length() + high.bit_length()) // 2
+                    middle = fmpz(1) << bits if high > 4 * low else (low + high) // 2
                     todo += [(middle, high), (low, middle)]
-                    continue
-            if not todo and high < end:
-                todo.append((high, high << (1 if high < 4096 else WIDTH)))
+
+
+def _short(t: fmpz) -> str:
+    return str(t) if t.bit_length() < 60 else f"2**{t.bit_length() - 1}"

@@ -222,7 +222,12 @@ def _stretched(
         if p != 1:
             return None
         a, factor = shift, apply("*", factor, apply("exp", apply("*", c, shift)))  # c*t = c*(t + a) - c*a
-    if sign(c) != 1 or sign(p) != 1 or (s != 0 and not beyond(start, a)) or not sign(apply("+", a, Fraction(start))) in (0, 1):
+    if (
+        sign(c) != 1
+        or sign(p) != 1
+        or (s != 0 and not beyond(start, a))
+        or not sign(apply("+", a, Fraction(start))) in (0, 1)
+    ):
         return None
 
     def integral(x: Any) -> Any:

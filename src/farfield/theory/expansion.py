@@ -149,6 +149,19 @@ class Engine:
         """+1 or -1 if the whole interval has that sign, None otherwise."""
         raise NotImplementedError
 
+    def whole_power(self, a: Any, n: int) -> Any:
+        """The interval of x**n, for x in an interval of any sign."""
+        result, base = None, a
+        for bit in bin(n)[:1:-1]:  # from the lowest bit on
+            if bit == "1":
+                result = base if result is None else self.product(result, base)
+            base = self.product(base, base)
+        return self.not_negative(result) if n % 2 == 0 else result
+
+    def not_negative(self, a: Any) -> Any:
+        """The part of an interval that is not negative."""
+        raise NotImplementedError
+
     def series_rest(self, d: Expansion, order: int, bound: Callable[[Any], Any]) -> Expansion:
         """The remainder of a power series in d after `order`; `bound` maps sup|d| to the bound of the coefficient."""
         raise NotImplementedError
@@ -198,15 +211,21 @@ class Engine:
             m = self.over(a, b)
             if m == UNIT:
                 known = 0
+            elif m.phi:
+                known = self.region.sign(self.leading_log(m)[1])
             else:
-                known = self.region.sign(self.leading_log(m)[1] if m.phi else m.powers[0][1])
+                known = self.region.sign(m.powers[0][1])
             self._compared[a, b], self._compared[b, a] = known, -known
         return known
 
     def ordered(self, terms: list[tuple[Mono, Const]]) -> tuple[tuple[Mono, Const], ...]:
         if len(terms) < 2:
             return tuple(terms)
-        return tuple(sorted(terms, key=functools.cmp_to_key(lambda x, y: self.compare(y[0], x[0]))))
+
+        def order(x: tuple[Mono, Const], y: tuple[Mono, Const]) -> int:
+            return self.compare(y[0], x[0])
+
+        return tuple(sorted(terms, key=functools.cmp_to_key(order)))
 
     # -- building
     def is_zero(self, c: Const) -> bool:
@@ -221,7 +240,7 @@ class Engine:
 
     def make(self, items: Iterable[tuple[Mono, Const]], rests: Iterable[tuple[Mono, Any] | None] = ()) -> Expansion:
         """Collect terms, order them, cut to length, and gather every remainder in one."""
-        if time.monotonic() > self.deadline:
+        if time.thread_time() > self.deadline:
             raise UndecidedError("the time allowed was used up")
         gathered: dict[Mono, Const] = {}
         for m, c in items:
@@ -384,6 +403,8 @@ class Engine:
     def power(self, s: Expansion, e: Const) -> Expansion:
         """A constant power: whole powers of anything, real powers of what is positive."""
         q = e.rational
+        if q is not None and q.denominator == 1 and q > 0 and not s.terms and s.rest is not None:
+            return Expansion((), (self.raised(s.rest[0], e), self.whole_power(s.rest[1], int(q))))
         if q is not None and q.denominator == 1 and 0 <= q <= 3:
             return functools.reduce(self.multiply, [s] * int(q), self.constant(ONE))
         found, s = self.sign(s), self.led(s)
@@ -446,6 +467,9 @@ class Asymptotic(Engine):
 
     def with_zero(self, a: Any) -> Any:
         return None if a is None else (self._smaller(a[0], ZERO), self._larger(a[1], ZERO))
+
+    def not_negative(self, a: Any) -> Any:
+        return None if a is None else (self._larger(a[0], ZERO), a[1])
 
     def under(self, a: Any, m: Mono) -> Any:
         return ZERO, ZERO
@@ -524,6 +548,9 @@ class Explicit(Engine):
 
     def with_zero(self, a: Any) -> Any:
         return a[0].min(arb(0)).lower(), a[1].max(arb(0)).upper()
+
+    def not_negative(self, a: Any) -> Any:
+        return a[0].max(arb(0)).lower(), a[1]
 
     def under(self, a: Any, m: Mono) -> Any:
         return self.with_zero(self.product(a, (arb(0), self.largest(m))))

@@ -108,11 +108,12 @@ class Reader:
 
     def _constant_sum(self, node: Node) -> Const:
         total = ZERO
-        for j in self._range(node):
-            total = total + self._at_index(node, j, self.constant)
+        for j in self.indices_of(node):
+            total = total + self.at_index(node, j, self.constant)
         return total
 
-    def _range(self, node: Node) -> range:
+    def indices_of(self, node: Node) -> range:
+        """The indices of a sum whose bounds are known."""
         bounds = [self.constant(b).rational for b in node.args[1:]]
         if None in bounds:
             raise UndecidedError("the bounds of a sum are open")
@@ -122,7 +123,8 @@ class Reader:
         assert indices is not None
         return indices
 
-    def _at_index(self, node: Node, j: int | Const, read: Callable[[Node], Read]) -> Read:
+    def at_index(self, node: Node, j: int | Const, read: Callable[[Node], Read]) -> Read:
+        """The body of a sum, read at one index."""
         name = str(node.value)
         before = self.indices.get(name)
         self.indices[name] = j if isinstance(j, Const) else rational(j)
@@ -325,14 +327,14 @@ class Reader:
     def _sum(self, node: Node) -> Expansion:
         e = self.engine
         try:
-            indices = self._range(node)
+            indices = self.indices_of(node)
         except UndecidedError:
             return self._open_sum(node)
         except FormulaError as error:
             raise UndefinedError(error.sentence) from None
         total = Expansion()
         for j in indices:
-            total = e.add(total, self._at_index(node, j, self.expand))
+            total = e.add(total, self.at_index(node, j, self.expand))
         return total
 
     def _open_sum(self, node: Node) -> Expansion:
@@ -340,7 +342,7 @@ class Reader:
         e = self.engine
         first, last = (self.constant(b) for b in node.args[1:])
         index = constants.parameter(f"{node.value}'")
-        body = self._at_index(node, index, self.expand)
+        body = self.at_index(node, index, self.expand)
         count = last - first + ONE
         if e.region.sign(count) <= 0:
             return Expansion()
@@ -364,7 +366,15 @@ class Reader:
             return self.sign(node.args[0]) * self.sign(node.args[1])
         if op == "**" and id(node.args[1]) in self.moving:
             return self.sign(node.args[0])
-        return self.engine.sign(self.expand(node))
+        try:
+            return self.engine.sign(self.expand(node))
+        except (UndecidedError, MoreTermsError):
+            if op not in ("+", "-"):
+                raise
+            left, right = self.sign(node.args[0]), self.sign(node.args[1]) * (1 if op == "+" else -1)
+            if left * right <= 0:
+                raise
+            return left  # two parts of one sign, though their sum cannot be expanded
 
     def _log(self, node: Node) -> Expansion:
         e, op = self.engine, node.op
@@ -440,7 +450,7 @@ class Gap:
 def compare(a: Formula, b: Formula, budget: float = 2.0) -> Gap:
     """How the difference of two biases behaves at infinity, with the steps that show it."""
     for length in LENGTHS:
-        engine = Asymptotic(Region(), length, time.monotonic() + budget)
+        engine = Asymptotic(Region(), length, time.thread_time() + budget)
         try:
             ra, rb = bias(engine, a), bias(engine, b)
             if ra is NOTHING or rb is NOTHING:

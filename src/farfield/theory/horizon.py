@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from farfield.formula import Formula
+from farfield.formula import Formula, expanded_size
 
 TERMS = 1 << 16
+COST = 1 << 26  # parts times terms, at most
 NOISE = 1e-15
+CLIMB = 1.5  # how much the growth must rise again behind its minimum
+SLOW = 0.5  # growth at the minimum, below which the sums look convergent at all
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ def horizon(formula: Formula, start: int = 0, terms: int = TERMS) -> Horizon | N
         return None  # without pieces and waves the growth falls or rises for good
     import numpy as np
 
+    terms = max(1024, min(terms, COST // expanded_size(formula.node)))
     with np.errstate(all="ignore"):
         weights = np.exp(formula.array(np.arange(start, start + terms, dtype=float)))
         sums = np.cumsum(weights)
@@ -53,6 +57,6 @@ def horizon(formula: Formula, start: int = 0, terms: int = TERMS) -> Horizon | N
     if least < NOISE:
         last = int(np.nonzero(growth < NOISE)[0][-1]) + 1
         return Horizon(last, least, last < terms // 2)
-    if best + 1 >= terms // 2 or best < 8 or growth[-1] < 1.5 * least:
+    if best + 1 >= terms // 2 or best < 8 or growth[-1] < CLIMB * least or least > SLOW:
         return None
     return Horizon(best + 1, least, True)

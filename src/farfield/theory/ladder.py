@@ -284,7 +284,7 @@ def safe_decimal(value: arb, up: bool) -> str:
 
 def far_tail(formula: Formula, ln_x: arb, budget: float = 2.0) -> arb | None:
     """An upper bound of the sum of b(t) over all integers t >= x, given ln x, or None if none is proven from there."""
-    deadline = time.monotonic() + budget
+    deadline = time.thread_time() + budget
     try:
         rung = decide(formula, Region(), deadline)
     except (UndecidedError, UndefinedError):

@@ -50,7 +50,7 @@ def factor(formula: Formula) -> Factored | None:
             visit(node.args[0], e * power, absolute or power % 2 == 0)
         elif node.op == "exp":
             visit_log(node.args[0], e)
-        elif e > 0 and any(n.op in ("sin", "cos") for n in node.walk()):
+        elif e > 0 and any(n.op in ("sin", "cos") and "t" in n.free() for n in node.walk()):
             waves.append((node, e, absolute))
         else:
             rest.append((Node("abs", (node,)) if absolute else node, e))
@@ -103,6 +103,11 @@ def polynomial(node: Node) -> Waves:
                 for _ in range(int(power) - 1):
                     result = multiply(result, base)
                 return result
+        if n.op == "sum":
+            total: Waves = {}
+            for j in reader.indices_of(n):
+                total = _add(total, reader.at_index(n, j, read))
+            return total
         if n.op in ("sin", "cos"):
             frequency, phase = _linear(reader, n.args[0])
             return _wave(frequency, phase - (PI * rational(Fraction(1, 2)) if n.op == "sin" else ZERO))
@@ -156,17 +161,8 @@ def mean(waves: Waves) -> Const:
     total = ZERO
     for (frequency, phase), amplitude in waves.items():
         if _is_full_turn(frequency):
-            total = total + amplitude * _cosine(phase)
+            total = total + amplitude * constants.trigonometric("cos", phase)
     return total
-
-
-def _cosine(phase: Const) -> Const:
-    turns = (phase / PI).rational
-    if turns is not None:
-        exact = {Fraction(0): 1, Fraction(1, 2): 0, Fraction(1): -1, Fraction(3, 2): 0}.get(turns % 2)
-        if exact is not None:
-            return rational(exact)
-    return constants.trigonometric("cos", phase)
 
 
 def _is_full_turn(frequency: Const) -> bool:

@@ -253,7 +253,9 @@ def _log_of_monic(lower: tuple[Constant, ...]) -> Shape:
     if degree == 1:
         return {Log(Fraction(1), lower[0]): Fraction(1)}
     shift = apply("/", lower[-1], Fraction(degree))
-    power = _power({Power(Fraction(0), Fraction(1)): Fraction(1), None: shift}, Fraction(degree)) if degree <= 8 else None
+    power = (
+        _power({Power(Fraction(0), Fraction(1)): Fraction(1), None: shift}, Fraction(degree)) if degree <= 8 else None
+    )
     if power is not None and (polynomial(power) or [])[:-1] == list(lower):
         return {Log(Fraction(1), shift): Fraction(degree)}
     return {LogPolynomial(lower): Fraction(1)}
