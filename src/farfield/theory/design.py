@@ -133,12 +133,10 @@ class _Search:
     def _excess(self, theta: float, j: int) -> float:
         """log of tail(j)/(epsilon*B): positive as long as the reach exceeds j; inf if there is no reach."""
         try:
-            found = series(
-                self.formula, **{self.parameter: Fraction(theta).limit_denominator(10**18) or Fraction(theta)}
-            )
+            found = series(self.formula, **{self.parameter: Fraction(repr(theta))})
             with precision(96):
                 share = (found.tail(j) / found.B()).mid()
-            return math.log(float(share)) - math.log(self.epsilon) if share > 0 and float(share) > 0 else -1e6
+                return float(share.log().mid()) - math.log(self.epsilon) if share > 0 else -1e6
         except (DivergenceError, UndecidedError):
             return math.inf
         except (FormulaError, ValueError, OverflowError):
@@ -179,13 +177,16 @@ class _Search:
 
     def _rises(self) -> bool:
         """Whether the reach rises with the parameter."""
-        seen = [(x, self.excess(math.exp(x), self.n)) for x in (-8, -4, -2, -1, 0, 1, 2, 4, 8)]
-        finite = [(x, y) for x, y in seen if not math.isnan(y)]
-        if not finite or all(y == math.inf for _, y in finite):
-            raise ValueError(
-                f"{self.name} has no receptive field for any {self.parameter} that was tried: its sum diverges"
-            )
-        return finite[-1][1] > finite[0][1]
+        for far in (1, 3, 8):
+            seen = [self.excess(math.exp(x), self.n) for x in (-far, 0, far)]
+            finite = [y for y in seen if not math.isnan(y)]
+            if finite and finite[0] != finite[-1]:
+                return finite[-1] > finite[0]
+        raise ValueError(
+            f"{self.name} has no receptive field for any {self.parameter} that was tried: its sum diverges"
+            if all(y == math.inf for y in finite)
+            else f"the reach of {self.name} does not depend on {self.parameter}"
+        )
 
     def _root(self, j: int, rising: bool) -> float | None:
         """The value at which tail(j)/B crosses epsilon, or None if it does not within the range."""
@@ -211,9 +212,9 @@ class _Search:
     def cannot(self, low: float, high: float) -> str:
         """The sentence for a reach that the family does not have, and what it has next to it."""
         near = set()
-        for theta in (low / 1.5, low * 0.999999, high * 1.000001, high * 1.5, 1e-6, 1e6):
+        for theta in (low / 1.5, low * 0.999999, high * 1.000001, high * 1.5, 1e-6, 1e-3, 0.1, 10, 100, 1000, 1e6):
             try:
-                near.add(self.tokens(Fraction(theta).limit_denominator(10**12)))
+                near.add(self.tokens(Fraction(f"{theta:.12g}")))
             except ValueError:
                 continue
         below, above = [m for m in near if m < self.n], [m for m in near if m > self.n]
