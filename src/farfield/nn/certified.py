@@ -1,0 +1,101 @@
+"""The run-time certificate in tensors: what share of a row's attention the dropped keys can have, rounded the safe way.
+
+For a query q, the log-sum-exp L of the logits it did see, the largest norm K of any key dropped before it, and T the sum
+of the weights from the window on, the share of attention on dropped keys is at most sigma(|q|*K*scale + ln T - L), with
+no assumption on the scores (Theorem A at run time, docs/cache.md). It concerns one attention layer, computed exactly
+from the queries, keys and values that this layer receives; not a network of such layers.
+
+Slack. L comes from a float32 kernel, so what is proven here rests on a lower bound of the true L:
+- a score of D products, summed in any order, errs by at most D*u/(1 - D*u) * |q|*|k|*scale with u = 2^-24;
+- scale, bias (itself rounded to float32) and their addition add 5u*(|logit| + |score|); logits more than 60 below L
+  weigh less than N*exp(-60) together, so |logit| <= |L| + 60 for those that count;
+- the kernel's exponential errs by less than 2^-18 (20 units in the last place), once for each key and once for each
+  block of at least 32 keys that is rescaled; a sum of N positive numbers errs by at most N*u in any order. Together:
+  N * (2^-24 + 2^-23) + 2^-18 in the logarithm, for which N*2^-22 + 1e-5 stands;
+- the final logarithm errs by less than 4u*(|L| + 60).
+With lower precision of matrix products (TF32, bfloat16) u is 2^-8. Norms are sums of D squares, rounded up by D + 4
+units in the last place, and squares that underflow hide less than 2^-62 in each component. What remains is done in
+float64, with 1e-9 of each term for its own rounding.
+
+Shapes: B samples, H heads, M rows, D width of a head.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+
+class Seen(NamedTuple):
+    """The largest norms that each row knows of: keys and values that were dropped before it, and all up to it."""
+
+    far_key: Float[Tensor, "B H M"]
+    far_value: Float[Tensor, "B H M"]
+    any_key: Float[Tensor, "B H M"]
+    any_value: Float[Tensor, "B H M"]
+
+
+class Bounds(NamedTuple):
+    """What is certain about each row: the share of attention lost, the change of the output, and its logit gap."""
+
+    share: Float[Tensor, "B H M"]
+    change: Float[Tensor, "B H M"]
+    gap: Float[Tensor, "B H M"]  # |q|*max|k|*scale - L: with ln head it says which window would have been enough
+
+
+def norms(x: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape"]:
+    """The Euclidean norm of each row in float64, never too small."""
+    d = x.shape[-1]
+    if x.dtype == torch.float64:
+        return torch.linalg.vector_norm(x, dim=-1) * (1 + (d + 4) * 2.0**-52) + math.sqrt(d) * 2.0**-500
+    exact = torch.linalg.vector_norm(x.float(), dim=-1).double()
+    return exact * (1 + (d + 4) * 2.0**-23) + math.sqrt(d) * 2.0**-62
+
+
+def unit(x: Tensor) -> float:
+    """Half a unit in the last place of a matrix product with this tensor, as the kernel computes it."""
+    if x.dtype == torch.float64:
+        return 2.0**-53
+    if x.device.type == "cpu" and torch.get_float32_matmul_precision() == "highest":
+        return 2.0**-24  # products of bfloat16 and float16 are exact in float32 and summed there
+    return 2.0**-8
+
+
+def certify(
+    q: Float[Tensor, "B H M D"],
+    scale: float,
+    lse: Float[Tensor, "B H M"],
+    kept: int,
+    seen: Seen,
+    log_head: Float[Tensor, "H 1"],
+    log_tail: Float[Tensor, "H 1"],
+    dropped: Bool[Tensor, "B H M"],
+) -> Bounds:
+    """The certificate of every row; 0 for rows before which nothing was dropped, 1 where nothing is known.
+
+    kept: keys that a row sees at most. log_head, log_tail: from theory.truncation.log_sums, for a window that every
+    row with dropped keys sees in full.
+    """
+    query = norms(q) * (abs(scale) * (1 + 1e-9))
+    score = query * seen.any_key
+    lse = lse.double()
+    size = lse.abs() + 60
+    slack = unit(q) * ((q.shape[-1] * 1.01 + 5) * score + 9 * size) + kept * 2.0**-22 + 1e-5
+    low = lse - slack
+    # every score is at least -|q|*max|k|*scale: so L is at least ln head minus that (the bound before inference)
+    low = torch.where(dropped, torch.maximum(low, log_head - score), low)
+    far = query * seen.far_key
+    x = far + log_tail - low
+    x = x + 1e-9 * (far + log_tail.abs() + low.abs() + 1)
+    share = torch.sigmoid(x) * (1 + 1e-12)
+    share = torch.where(share <= 1, share, 1.0)  # NaN too
+    share = torch.where(dropped, share, 0.0)
+    # An average of values is no longer than the longest of them. 0 times infinity: nothing was lost.
+    change = torch.where(share > 0, share * ((seen.any_value + seen.far_value) * (1 + 1e-9)), 0.0)
+    return Bounds(share, torch.where(change.isnan(), float("inf"), change), score - low)
