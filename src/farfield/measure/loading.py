@@ -1,0 +1,143 @@
+"""From what a person types to a model and a text: a run folder, a saved folder or a hub id; a corpus and its tokens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farfield.measure.models import Model, as_model
+from farfield.runfolder import CONFIG, FINISHED, MODEL, TOKENISER, read_config, read_settings
+
+if TYPE_CHECKING:
+    from farfield.presets import Settings
+
+WEIGHTS = (MODEL, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+
+
+@dataclass(frozen=True)
+class Text:
+    """Tokens to measure on, and what they are: results on other tokens are not mixed with these."""
+
+    ids: np.ndarray
+    about: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def load_model(name: str, training_length: int | None = None) -> Model:
+    """The model in a run folder or a saved folder, or of this id on the Hugging Face hub."""
+    import torch
+    from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
+
+    import farfield.nn.model  # noqa: F401 - makes our models known to transformers
+
+    folder = Path(name).expanduser()
+    if folder.exists():
+        _check_folder(folder)
+    cuda = torch.cuda.is_available()
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        network = AutoModelForCausalLM.from_pretrained(
+            str(folder) if folder.exists() else name, dtype="auto" if cuda else torch.float32, trust_remote_code=False
+        )
+    except Exception as error:  # whatever transformers, the hub or a broken file raises
+        raise ValueError(_cannot_load(name, folder.exists(), error)) from None
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+    model = as_model(network.to("cuda" if cuda else "cpu"), name, training_length)
+    model.identity = {"model": name, "weights": _weights(folder, network)}
+    return model
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise ValueError(f"{str(folder)!r} is a file; a model is a run folder, a saved folder, or a hub id.")
+    config = read_config(folder)  # one sentence if there is none
+    if not any((folder / file).exists() for file in WEIGHTS):
+        if isinstance(config.get("training"), dict):
+            raise ValueError(
+                f"The run in {str(folder)!r} is not finished: it has no {MODEL} yet. "
+                f"Go on with: farfield train --resume {folder}"
+            )
+        raise ValueError(f"{str(folder)!r} holds no weights ({MODEL}).")
+
+
+def _cannot_load(name: str, is_folder: bool, error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    reason = lines[-1] if type(error).__name__.startswith("Strict") and lines else (lines or [type(error).__name__])[0]
+    if is_folder:
+        return f"The model in {name!r} cannot be loaded: {reason}"
+    return f"There is no folder {name!r}, and no model of this name could be had from the Hugging Face hub: {reason}"
+
+
+def _weights(folder: Path, network: Any) -> str:
+    """What tells these weights from others: the digest that a run noted, else size and time of the files."""
+    if not folder.exists():
+        return str(getattr(network.config, "_commit_hash", None))
+    try:
+        return str(json.loads((folder / FINISHED).read_bytes())["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        files = sorted(folder.glob("*.safetensors")) + sorted(folder.glob("*.bin"))
+        seen = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+        return hashlib.sha256(json.dumps(seen).encode()).hexdigest()
+
+
+def settings_of(name: str) -> Settings | None:
+    """The settings of a run, if this is the folder of one of ours."""
+    folder = Path(name).expanduser()
+    if not (folder / CONFIG).exists() or not isinstance(read_config(folder).get("training"), dict):
+        return None
+    return read_settings(folder)
+
+
+def load_text(
+    model: Model,
+    corpus: str | None = None,
+    *,
+    split: str = "test",
+    tokens: int | None = None,
+    tokeniser: str | None = None,
+    progress: bool = False,
+) -> Text:
+    """The tokens of a split for this model: by default the corpus that it was trained on, by its own tokeniser.
+
+    tokens: at most so many to be scored (one more is read: the first is only context).
+    """
+    from farfield import tokeniser as tokenisers
+    from farfield.corpus import open_corpus
+    from farfield.data import tokenise
+
+    settings = settings_of(model.name)
+    if corpus is None and settings is None:
+        raise ValueError(f"Which text? {model.name!r} does not say what it was trained on: give --corpus.")
+    if settings is not None and corpus in (None, settings.corpus):
+        source = open_corpus(
+            settings.corpus, split_seed=settings.split_seed, errors=settings.errors, limit=settings.limit
+        )
+    else:
+        assert corpus is not None
+        source = open_corpus(corpus)
+    folder = Path(model.name).expanduser()
+    if tokeniser is None and folder.exists() and not (folder / TOKENISER).exists():
+        raise ValueError(f"{model.name!r} has no {TOKENISER}: give --tokeniser (bytes, a tokenizer.json, or a hub id).")
+    found = (
+        tokenisers.byte_tokeniser()
+        if tokeniser == "bytes"
+        else tokenisers.load_tokeniser(tokeniser or str(folder if folder.exists() else model.name))
+    )
+    size = tokenisers.size_of(found)
+    if size > model.words:
+        raise ValueError(f"The tokeniser has {size} words, but {model.name} knows only {model.words}.")
+    read = tokenise(source, split, found, progress=progress)
+    ids = read.ids if tokens is None else read.ids[: tokens + 1]
+    about = {"corpus": source.name, "split": split, "sha256": read.sha256, "tokens": len(ids) - 1}
+    return Text(np.asarray(ids), about)

@@ -1,0 +1,285 @@
+"""Perplexity against length: every protocol, with errors, on the same tokens, and the answer whether it extrapolates.
+
+Non-overlapping is the paper's: chunks of n tokens, every token scored. The tokens at the start of each chunk have
+little context, and longer chunks have fewer of them: so perplexity falls with n even in a model that looks at nearby
+tokens only. Sliding window inference has no such tokens; the loss at each position shows how much they cost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from farfield import durable
+from farfield.measure.lengths import check_text, notes_on, parse_lengths, possible_lengths, training_length_of
+from farfield.measure.loading import Text
+from farfield.measure.models import Model, Window
+from farfield.measure.protocols import Piece, non_overlapping, sliding, token_losses
+from farfield.measure.statistics import BLOCKS, block_sums, change_error, perplexity_error
+from farfield.measure.verdict import DELTA, Verdict, verdict
+from farfield.measure.windows import LostMass, trf_windows
+
+PROTOCOLS = ("non-overlapping", "sliding", "windowed")
+VERSION = 1  # of what is saved
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to measure: a protocol at a length, with its stride or its windows."""
+
+    length: int
+    protocol: str
+    stride: int | None = None
+    window: Window = None
+    epsilon: str | None = None
+
+    def pieces(self, tokens: int) -> list[Piece]:
+        if self.protocol == "sliding":
+            assert self.stride is not None
+            return sliding(tokens, self.length, self.stride)
+        return non_overlapping(tokens, self.length)
+
+    def key(self) -> list[Any]:
+        """What tells it from other tasks, as JSON keeps it."""
+        window = self.window if self.window is None or isinstance(self.window, int) else [str(w) for w in self.window]
+        return [self.length, self.protocol, self.stride, window, self.epsilon]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one protocol gives at one length; `stderr` is that of the perplexity (None: there is only one chunk)."""
+
+    length: int
+    protocol: str
+    tokens: int
+    loss: float
+    perplexity: float
+    stderr: float | None
+    seconds: float
+    blocks: list[float]  # sums of the losses of 64 equal blocks of the text, the same for every row
+    key: list[Any]
+    positions: list[dict[str, float]] | None = None  # non-overlapping: the loss by number of tokens seen
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        six = ("length", "protocol", "tokens", "loss", "perplexity", "stderr")
+        return {**{name: _finite(getattr(self, name)) for name in six}, **self.extra}
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: a perplexity that overflowed is null."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All rows, in the order of lengths and protocols, with what a person should know about them."""
+
+    training_length: int
+    rows: list[Row]
+    delta: float
+    notes: list[str]
+    saved: Path | None
+
+    def of(self, protocol: str) -> list[Row]:
+        return [row for row in self.rows if row.protocol == protocol]
+
+    def verdict(self, protocol: str = "non-overlapping") -> Verdict | None:
+        """The verdict by one protocol; None if the training length is not among its rows."""
+        rows = {row.length: row for row in self.of(protocol)}
+        base = rows.get(self.training_length)
+        if base is None:
+            return None
+        errors = {n: change_error(row.blocks, base.blocks, row.tokens) for n, row in rows.items()}
+        return verdict({n: row.perplexity for n, row in rows.items()}, self.training_length, self.delta, errors)
+
+    def json(self) -> list[dict[str, Any]]:
+        return [row.json() for row in self.rows]
+
+
+def evaluate(
+    model: Model,
+    text: Text,
+    lengths: str | Sequence[int | str] | None = None,
+    *,
+    protocols: Sequence[str] = ("non-overlapping", "sliding"),
+    stride: int | None = None,
+    window: int | None = None,
+    epsilon: str | float | Fraction | None = None,
+    delta: float = DELTA,
+    batch: int | None = None,
+    out: Path | None = None,
+    watch: Callable[[str, int, int], None] | None = None,
+) -> Evaluation:
+    """Measure the perplexity of a model on a text at several lengths, by several protocols.
+
+    lengths: tokens or multiples such as "1x,18x"; the paper's 14 multiples of the training length unless given.
+    stride: of the sliding window; half the length unless given; 1 is the paper's.
+    window: also measure with every head cut at so many tokens.
+    epsilon: also measure with each head cut at its TRF(epsilon).
+    delta: the largest change that still counts as extrapolation.
+    batch: samples read at once; halved where it does not fit, with the same result.
+    out: a folder for the results, written row by row; a second call goes on where the first stopped.
+    watch: called with what is being measured, the tokens done and the tokens to do.
+    """
+    training_length = training_length_of(model)
+    wanted = parse_lengths(lengths, training_length)
+    notes = notes_on(wanted, training_length)
+    wanted, ended = possible_lengths(model, wanted)
+    tokens = len(text) - 1
+    check_text(tokens, wanted, f"The {text.about.get('split', '')} text".replace("  ", " "))
+    tasks = list_tasks(model, wanted, protocols, stride, window, epsilon)
+    store = Store(out, {"version": VERSION, "training_length": training_length, **model.identity, **text.about})
+    total = tokens * len(tasks)
+    rows = []
+    for number, task in enumerate(tasks):
+        row = store.find(task)
+        if row is None:
+            label = f"{task.protocol} at {task.length}"
+            done = [number * tokens]
+
+            def advance(more: int, label: str = label, done: list[int] = done) -> None:
+                done[0] += more
+                if watch is not None:
+                    watch(label, done[0], total)
+
+            row = measure(model, text.ids, task, batch, advance)
+            store.add(row)
+        rows.append(row)
+    return Evaluation(training_length, rows, delta, notes + ended, store.path)
+
+
+def list_tasks(
+    model: Model,
+    lengths: list[int],
+    protocols: Sequence[str],
+    stride: int | None,
+    window: int | None,
+    epsilon: str | float | Fraction | None,
+) -> list[Task]:
+    """What is to be measured, length by length."""
+    unknown = [p for p in protocols if p not in PROTOCOLS]
+    if unknown:
+        raise ValueError(f"There is no protocol {unknown[0]!r}: choose from {', '.join(PROTOCOLS)}.")
+    if stride is not None and not 1 <= stride <= min(lengths):
+        raise ValueError(f"The stride is {stride}; it must be from 1 to the shortest length, {min(lengths)}.")
+    if window is not None and window < 1:
+        raise ValueError(f"A window of {window} tokens was given; it must be at least 1: the token itself.")
+    if "windowed" in protocols and window is None and epsilon is None:
+        raise ValueError("Windowed evaluation needs a window in tokens, or an epsilon to cut each head at its TRF.")
+    cuts: list[tuple[Window, str | None]] = []
+    if window is not None:
+        cuts.append((window, None))
+    if epsilon is not None:
+        cuts.append((trf_windows(model, epsilon), str(epsilon)))
+    tasks = []
+    for n in lengths:
+        if "non-overlapping" in protocols or cuts:
+            tasks.append(Task(n, "non-overlapping"))
+        if "sliding" in protocols:
+            tasks.append(Task(n, "sliding", stride=stride or max(1, n // 2)))
+        tasks += [Task(n, "windowed", window=cut, epsilon=share) for cut, share in cuts]
+    return tasks
+
+
+def measure(
+    model: Model, ids: np.ndarray, task: Task, batch: int | None = None, advance: Callable[[int], None] | None = None
+) -> Row:
+    """Measure one protocol at one length."""
+    pieces = task.pieces(len(ids) - 1)
+    window = capped(task.window, task.length)
+    start = time.perf_counter()
+    losses = token_losses(model, ids, pieces, window, batch=batch, advance=advance)
+    seconds = time.perf_counter() - start
+    loss = float(losses.mean())
+    extra: dict[str, Any] = {}
+    if task.protocol == "sliding":
+        extra["stride"] = task.stride
+    if task.protocol == "windowed":
+        extra = {"window": window, "epsilon": task.epsilon, **_lost(model, ids, pieces, window)}
+    return Row(
+        task.length,
+        task.protocol,
+        len(losses),
+        loss,
+        float(np.exp(loss)) if loss < 700 else float("inf"),
+        perplexity_error(losses, task.length) if loss < 700 else None,
+        seconds,
+        block_sums(losses, -(-len(losses) // BLOCKS))[0].tolist(),
+        task.key(),
+        by_position(losses, task.length) if task.protocol == "non-overlapping" else None,
+        extra,
+    )
+
+
+def capped(window: Window, length: int) -> Window:
+    """Windows no longer than the text in sight: a receptive field may have hundreds of digits."""
+    if window is None or isinstance(window, int):
+        return window
+    return [min(w, length) for w in window]
+
+
+def _lost(model: Model, ids: np.ndarray, pieces: list[Piece], window: Window) -> dict[str, float]:
+    """What the windows cut off: the certified and the true share of attention, over every row of the text."""
+    lost = LostMass()
+    with torch.inference_mode(), model.watching(lost.visit):
+        for piece in pieces:
+            read = torch.from_numpy(np.ascontiguousarray(ids[piece.start : piece.stop], dtype=np.int64))
+            model.states(read[None].to(model.device), window)
+    return {
+        "certified_lost_mass": lost.certified,
+        "lost_mass": lost.measured,
+        "mean_certified_lost_mass": lost.mean_certified,
+        "mean_lost_mass": lost.mean_measured,
+    }
+
+
+def by_position(losses: np.ndarray, length: int) -> list[dict[str, float]]:
+    """The mean loss by how many tokens of its chunk a token could see: 1, 2, 3-4, 5-8, ..."""
+    seen = np.arange(len(losses)) % length + 1
+    rows, low = [], 1
+    while low <= min(length, len(losses)):
+        high = min(length, 1 if low == 1 else 2 * (low - 1))
+        some = losses[(seen >= low) & (seen <= high)]
+        rows.append({"from": low, "to": high, "tokens": len(some), "loss": float(some.mean())})
+        low = high + 1
+    return rows
+
+
+class Store:
+    """Rows on disk: one file for a model and a text, replaced whole after every row."""
+
+    def __init__(self, folder: Path | None, about: dict[str, Any]) -> None:
+        self.about = json.loads(json.dumps(about))
+        self.rows: list[dict[str, Any]] = []
+        self.path: Path | None = None
+        if folder is None:
+            return
+        digest = hashlib.sha256(json.dumps(self.about, sort_keys=True).encode()).hexdigest()[:12]
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"evaluation-{digest}.json"
+        try:
+            kept = json.loads(self.path.read_bytes())
+            if kept["about"] == self.about:
+                self.rows = [vars(Row(**row)) for row in kept["rows"]]
+        except (OSError, ValueError, KeyError, TypeError):
+            self.rows = []  # nothing there yet, or not ours
+
+    def find(self, task: Task) -> Row | None:
+        return next((Row(**row) for row in self.rows if row["key"] == task.key()), None)
+
+    def add(self, row: Row) -> None:
+        self.rows.append(vars(row))
+        if self.path is not None:
+            durable.replace_file(self.path, json.dumps({"about": self.about, "rows": self.rows}, indent=1).encode())
