@@ -198,6 +198,22 @@ def test_a_range_beyond_every_logarithm_is_reported_as_untested():
     assert "beyond" in found.untested[0]
 
 
+def test_a_tie_at_a_jump_is_found():
+    """log(2)/(0.5*log(4)) is exactly 1, so its floor is 1 at t = 4 and 0 beyond."""
+    formula = parse("weight: floor(log(2)/(0.5*log(t)))")
+    assert check_certificate(formula, "converges", {"claim": "finite", "from": "4"})
+    assert check_certificate(formula, "converges", {"claim": "finite", "from": "5"}) == []
+
+
+def test_a_part_too_close_to_zero_is_reported_as_untested():
+    """log(1 + exp(-sqrt(t))) at t = 2**100 needs 2**50 bits."""
+    formula = parse("weight: 1/(t*log(1+exp(-sqrt(t))))")
+    found = examine(formula, "diverges", claim("lower", exponent="1", start="9"))
+    assert found.violations == []
+    assert found.untested
+    assert found.tested > 1000
+
+
 def test_an_undefined_weight_is_a_violation():
     assert check_certificate(parse("sqrt(5-t)-2*log(t+1)"), "converges", claim("upper"), samples=20)
     assert check_certificate(parse("weight: 1/(t-1000)"), "diverges", claim("lower", exponent="1", start="900"))

@@ -185,7 +185,7 @@ def _first_integer(claim: Claim) -> tuple[int | None, int]:
 def _examine_distance(formula: Formula, claim: Claim, t: arb, bits: int, found: Examination) -> None:
     """Compare the two sides at one distance, with more and more bits until the comparison is decided."""
     exact = bits <= EXACT_BITS
-    precision, most = (64 + bits, 1024 + 8 * bits) if exact else (128, 1024)
+    precision, most = (64 + bits, 4096 + 8 * bits) if exact else (128, 1024)
     while True:
         with ctx.workprec(precision):
             holds = _holds(formula, claim, t)
@@ -212,9 +212,12 @@ def _excuse(formula: Formula, claim: Claim, t: arb) -> str | None:
     for node in formula.node.walk():
         if node.free() <= {"t"} and node.op != "-inf":
             part = Formula(node).ball(t)
-            wide = part.rel_accuracy_bits() < 1 and not abs(part) < arb((1, ctx.prec // 2))
-            if wide and not part.is_nan():
+            if part.is_nan() or part.rel_accuracy_bits() > 0:
+                continue
+            if not abs(part) < arb((1, ctx.prec // 2)):
                 return "a part of the formula is larger than a ball can hold"
+            if abs(part) < arb((1, -ctx.prec // 2)):
+                return "a part of the formula is closer to 0 than a ball can tell"
     if claim.kind != "finite":
         bound = _ln_bound(claim, t).exp()
         side = bound if claim.factor is None else bound * claim.factor.ball(t)
