@@ -16,6 +16,7 @@ app = App(
     name="farfield",
     version=__version__,
     help="How far a transformer can see, from the formula of its positional encoding, with a proof.",
+    help_format="plaintext",
 )
 app.command("farfield.commands.check:check_command", name="check", help="Does the series converge? Verdict and proof.")
 app.command("farfield.commands.zoo:zoo_command", name="zoo", help="List every named encoding.")

@@ -24,6 +24,7 @@ _COLOURS = {
 
 def check_command(
     encoding: Formula,
+    /,
     *,
     heads: int | None = None,
     width: int = 64,

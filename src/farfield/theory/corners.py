@@ -16,8 +16,10 @@ from itertools import product
 from farfield.formula import Formula, Node, number
 from farfield.readings import exact_value
 from farfield.theory.constants import UndecidedError
-from farfield.theory.expansion import UNIT, Asymptotic, MoreTermsError
+from farfield.theory.engines import Asymptotic
+from farfield.theory.expansion import MoreTermsError
 from farfield.theory.growth import Reader, UndefinedError
+from farfield.theory.monomials import UNIT
 from farfield.theory.region import Region
 
 MAX_WAVES = 3

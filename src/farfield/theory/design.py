@@ -17,7 +17,7 @@ from typing import Any
 
 from farfield import zoo
 from farfield.formula import Formula, FormulaError
-from farfield.readings import decimal_text
+from farfield.spelling import decimal_text
 from farfield.theory.closed import DivergenceError, UndecidedError
 from farfield.theory.precision import precision
 from farfield.theory.receptive import exact_epsilon, smallest, whole

@@ -14,7 +14,8 @@ from flint import arb, fmpz
 from farfield.formula import Formula, FormulaError, Node
 from farfield.readings import Names, ball_algebra, evaluate, exact_value
 from farfield.theory.constants import UndecidedError
-from farfield.theory.expansion import Explicit, LargerStartError, MoreTermsError
+from farfield.theory.engines import Explicit
+from farfield.theory.expansion import LargerStartError, MoreTermsError
 from farfield.theory.growth import UndefinedError, bias
 from farfield.theory.intervals import RANGES, FaultError, Range
 from farfield.theory.ladder import starts

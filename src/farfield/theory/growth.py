@@ -18,8 +18,10 @@ from flint import arb
 
 from farfield.formula import Formula, FormulaError, Node, index_range
 from farfield.theory import constants
-from farfield.theory.constants import Const, UndecidedError, rational
-from farfield.theory.expansion import MINUS, ONE, UNIT, ZERO, Asymptotic, Engine, Expansion, MoreTermsError, ell
+from farfield.theory.constants import ONE, ZERO, Const, UndecidedError, rational
+from farfield.theory.engines import Asymptotic
+from farfield.theory.expansion import MINUS, Engine, Expansion, MoreTermsError
+from farfield.theory.monomials import UNIT, ell
 from farfield.theory.region import Region
 
 HALF = rational(Fraction(1, 2))

@@ -17,24 +17,13 @@ from typing import Any
 from flint import arb
 
 from farfield.formula import Formula
-from farfield.readings import decimal_text
+from farfield.spelling import decimal_text
 from farfield.theory import constants
-from farfield.theory.constants import Const, UndecidedError, rational
-from farfield.theory.expansion import (
-    MINUS,
-    ONE,
-    UNIT,
-    ZERO,
-    Asymptotic,
-    Engine,
-    Expansion,
-    Explicit,
-    LargerStartError,
-    MoreTermsError,
-    ell,
-    level,
-)
+from farfield.theory.constants import ONE, ZERO, Const, UndecidedError, rational
+from farfield.theory.engines import Asymptotic, Explicit
+from farfield.theory.expansion import MINUS, Engine, Expansion, LargerStartError, MoreTermsError
 from farfield.theory.growth import LENGTHS, NOTHING, UndefinedError, bias
+from farfield.theory.monomials import UNIT, ell, level
 from farfield.theory.precision import precision
 from farfield.theory.region import Region
 

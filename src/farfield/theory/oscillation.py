@@ -16,7 +16,7 @@ from farfield.formula import Formula, Node, number
 from farfield.readings import exact_value
 from farfield.theory import constants
 from farfield.theory.constants import PI, ZERO, Const, UndecidedError, rational
-from farfield.theory.expansion import Asymptotic
+from farfield.theory.engines import Asymptotic
 from farfield.theory.growth import Reader
 from farfield.theory.region import Region
 
