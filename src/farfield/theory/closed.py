@@ -179,7 +179,9 @@ def beyond(start: int, shift: Constant) -> bool:
 def logs_and_rest(a: Shape) -> tuple[dict[Constant, Constant], Shape]:
     """The coefficients of log(t + shift) by shift, and what remains, without the constant."""
     logs = {atom.shift: c for atom, c in a.items() if isinstance(atom, Log) and atom.exponent == 1}
-    rest = {atom: c for atom, c in a.items() if atom is not None and not (isinstance(atom, Log) and atom.exponent == 1)}
+    rest: Shape = {
+        atom: c for atom, c in a.items() if atom is not None and not (isinstance(atom, Log) and atom.exponent == 1)
+    }
     return logs, rest
 
 

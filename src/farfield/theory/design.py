@@ -96,10 +96,9 @@ def _one_open_parameter(family: Encoding, fixed: dict[str, Any]) -> tuple[Formul
     if len(formula.parameters) != 1:
         if not formula.parameters:
             raise ValueError(f"{name} has no open parameter that a reach could decide")
-        first, *others = formula.parameters
         raise ValueError(
             f"{name} has the open parameters {', '.join(formula.parameters)}: give all but one a value, "
-            f"such as {others[-1]} = 0.5, and the other is designed"
+            f"such as {formula.parameters[-1]} = 0.5, and the other is designed"
         )
     return formula, name, formula.parameters[0]
 
@@ -128,12 +127,12 @@ class _Search:
 
     def tokens(self, value: Fraction) -> int:
         """TRF(epsilon) for a value of the parameter, certified."""
-        return smallest(series(self.formula, **{self.parameter: value}), self.epsilon)
+        return smallest(series(self.formula.bind({self.parameter: value})), self.epsilon)
 
     def _excess(self, theta: float, j: int) -> float:
         """log of tail(j)/(epsilon*B): positive as long as the reach exceeds j; inf if there is no reach."""
         try:
-            found = series(self.formula, **{self.parameter: Fraction(repr(theta))})
+            found = series(self.formula.bind({self.parameter: Fraction(repr(theta))}))
             with precision(96):
                 share = (found.tail(j) / found.B()).mid()
                 return float(share.log().mid()) - math.log(self.epsilon) if share > 0 else -1e6

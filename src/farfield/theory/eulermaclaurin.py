@@ -204,9 +204,9 @@ def smooth(weight: Weight, a: Shape, start: int) -> Series | None:
     shift, s = next(iter(logs.items()), (None, Fraction(0)))
     if isinstance(atom, Power):
         return _stretched(weight, start, factor, atom, c, shift, s)
-    if isinstance(atom, Log) and atom.exponent == 2 and atom.scale == 1 and shift in (None, atom.shift):
-        if sign(c) == -1 and beyond(start, atom.shift):
-            return LogSquare(weight, start, factor, apply("*", Fraction(-1), c), s, atom.shift)
+    square = isinstance(atom, Log) and atom.exponent == 2 and atom.scale == 1 and shift in (None, atom.shift)
+    if isinstance(atom, Log) and square and sign(c) == -1 and beyond(start, atom.shift):
+        return LogSquare(weight, start, factor, apply("*", Fraction(-1), c), s, atom.shift)
     if isinstance(atom, LogLog) and shift == atom.shift:
         return _bertrand(weight, start, factor, atom, apply("*", Fraction(-1), c), apply("*", Fraction(-1), s))
     return None
@@ -226,7 +226,7 @@ def _stretched(
         sign(c) != 1
         or sign(p) != 1
         or (s != 0 and not beyond(start, a))
-        or not sign(apply("+", a, Fraction(start))) in (0, 1)
+        or sign(apply("+", a, Fraction(start))) not in (0, 1)
     ):
         return None
 

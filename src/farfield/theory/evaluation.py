@@ -109,7 +109,7 @@ def _sum(node: Node) -> Function:
         place = x.unique_fmpz() if isinstance(x, arb) and x.is_exact() and len(terms) > 8 else None
         key = None if place is None or place >= 1 << 20 else (int(place), ctx.prec)
         if key in kept:
-            return kept[key]  # type: ignore[index]
+            return kept[key]
         total: Any = arb(0)
         for term in terms:
             total = total + term(x, analytic)

@@ -89,7 +89,7 @@ def head_parameters(
             raise ValueError(f"the parameter {name} has {len(v)} values for {count} heads")
     found = zoo.find(encoding) if isinstance(encoding, str) else encoding
     table: list[dict[str, Value]] = [{} for _ in range(count)]
-    if isinstance(found, zoo.Encoding) and set(p.name for p in found.parameters) - set(given):
+    if isinstance(found, zoo.Encoding) and {p.name for p in found.parameters} - set(given):
         table = [dict(row) for row in found.values(count, width)]
     for h, row in enumerate(table):
         row.update({name: v[h] if name in lists else v for name, v in given.items()})

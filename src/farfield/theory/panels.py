@@ -24,6 +24,7 @@ _LOW = 64  # bits for bounds
 _DIRECT = 1 << 10  # up to here terms are simply added
 _LONGEST = 1 << 16  # never add more terms than this
 _FIRST = (32, 64, 128, 256, 512, 1024, 4096)  # where Euler-Maclaurin may begin, counted from the start
+_ENDS = (7, 9, 10, 11, 12, 13, 14, 16, 18, 20, 24, 28, 32, *(int(32 * 1.25**i) for i in range(1, 40)))
 _MOST_PANELS = 4000
 
 
@@ -183,7 +184,7 @@ class General(Series):
     def _end(self, error: Any) -> int | None:
         """The first exponent k tried for which the sum from 2**k on is below the error."""
         least = max(6, self.start.bit_length() + 1)
-        for k in [*range(least, 17), *range(18, 33, 2), *(int(32 * 1.25**i) for i in range(1, 40))]:
+        for k in _ENDS:
             bound = self.far(k) if k >= least else None
             if bound is not None and bound <= error:
                 return k

@@ -136,27 +136,26 @@ def smallest(weights: Weights, epsilon: Fraction) -> int:
 def below(weights: Weights, j: int, epsilon: Fraction) -> bool:
     """Whether tail(j) < epsilon * B, decided: the precision is raised until it is, and ties are settled exactly."""
     bits = _bits(j, epsilon)
-    least = bits
+    width: Any = None
     while bits <= _MOST_BITS:
         with precision(bits):
             gap = arb(fmpq(epsilon.numerator, epsilon.denominator)) * weights.B() - weights.tail(j)
-        if gap > 0:
-            return True
-        if gap <= 0:
-            return False
-        if not gap.is_finite():
-            raise UndecidedError(f"the sum of the weights beyond distance {j} could not be enclosed")
-        if weights.tie(j, epsilon):
-            return False
-        if bits > least and gap.rad() > last / 4:  # type: ignore[has-type]  # more precision no longer helps
-            raise UndecidedError(
-                f"whether {j} tokens are enough could not be decided: the weights oscillate and fall so slowly that "
-                "their sum is enclosed only roughly"
-            )
-        last = gap.rad()
+            if gap > 0 or gap <= 0:
+                return bool(gap > 0)
+            if not gap.is_finite():
+                raise UndecidedError(f"the sum of the weights beyond distance {j} could not be enclosed")
+            if weights.tie(j, epsilon):
+                return False
+            if width is not None and gap.rad() > width / 4:  # more precision no longer helps
+                raise UndecidedError(
+                    f"whether {j} tokens are enough could not be decided: the weights fall so slowly, or vary so "
+                    "fast, that their sum is enclosed only roughly"
+                )
+            width = gap.rad()
         bits *= 2
-    raise UndecidedError(f"whether {digits(j)[:40]} tokens are enough could not be decided: tail and bound agree to "
-                         f"{_MOST_BITS} bits")  # fmt: skip
+    raise UndecidedError(
+        f"whether {digits(j)[:40]} tokens are enough could not be decided: both sides agree to {_MOST_BITS} bits"
+    )
 
 
 def _bits(j: int, epsilon: Fraction) -> int:

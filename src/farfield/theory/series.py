@@ -65,9 +65,9 @@ def series(encoding: Encoding, start: int = 0, **parameters: Any) -> Series:
 
 def far_bound(formula: Formula) -> Far:
     """The hook to the convergence proof: log X -> an upper bound of the sum over t >= X."""
-    from farfield.theory import convergence
+    from farfield.theory.far import FarTail
 
-    return lambda log_x: convergence.far_tail(formula, log_x)
+    return FarTail(formula)
 
 
 def require_convergence(formula: Formula, start: int) -> None:

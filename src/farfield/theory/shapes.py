@@ -208,10 +208,12 @@ def _power(base: Shape, exponent: Constant) -> Shape | None:
 
 def _one_log(a: Shape) -> tuple[Constant, Log] | None:
     """The shape as c * log(scale*(t + shift)) with c > 0, if it is that."""
-    logs = [(atom, c) for atom, c in a.items() if atom is not None]
-    if len(logs) != 1 or not isinstance(logs[0][0], Log) or logs[0][0].exponent != 1 or sign(logs[0][1]) != 1:
+    others = [(atom, c) for atom, c in a.items() if atom is not None]
+    if len(others) != 1:
         return None
-    atom, c = logs[0]
+    atom, c = others[0]
+    if not isinstance(atom, Log) or atom.exponent != 1 or sign(c) != 1:
+        return None
     return c, Log(apply("*", atom.scale, apply("exp", apply("/", constant_part(a), c))), atom.shift)
 
 
