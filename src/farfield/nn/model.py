@@ -127,10 +127,15 @@ class SelfAttention(nn.Module):
     def forward(self, x_BND: Tensor, place: Placement) -> Tensor:
         q, k, v = self.project(x_BND)
         q, k = place.rotated(q), place.rotated(k)
-        if place.cache is not None:
-            k, v = place.cache.update(k, v, self.layer)
-        bias = place.bias(self.layer, k.shape[2], q.device)
-        y = attention(q, k, v, bias, window=place.window, mask=place.mask)
+        if (attend := getattr(place.cache, "attend", None)) is not None:  # a BoundedCache attends by itself
+            if place.window is not None:
+                raise ValueError("A bounded cache has its own windows: leave `window` out.")
+            y = attend(q, k, v, self.layer, place.mask)
+        else:
+            if place.cache is not None:
+                k, v = place.cache.update(k, v, self.layer)
+            bias = place.bias(self.layer, k.shape[2], q.device)
+            y = attention(q, k, v, bias, window=place.window, mask=place.mask)
         return self.outward(y.transpose(1, 2).reshape(x_BND.shape))
 
 
