@@ -136,6 +136,13 @@ def test_links_lead_to_files(page: Path) -> None:
         assert target.startswith("https://") or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_modules_that_are_named_exist(page: Path) -> None:
+    here = {path.name for folder in ("src", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")}
+    for name in re.findall(r"`(?:\w+/)*(\w+\.py)`", page.read_text(encoding="utf-8")):
+        assert name in here or name == "transformer_rpe.py", f"{page.name}: {name}"  # the authors' file
+
+
 def test_the_readme_tree_names_files_that_exist() -> None:
     tree = (ROOT / "README.md").read_text(encoding="utf-8").rpartition("```text\n")[2].partition("```")[0]
     folders: list[str] = []
