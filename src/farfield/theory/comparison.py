@@ -24,6 +24,7 @@ from farfield.theory.shapes import Shape, shape
 
 _EVERY = 512  # every j up to here is looked at
 _BITS = 160
+_FARTHEST = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -63,18 +64,23 @@ class Comparison:
 
 
 def compare(
-    a: Encoding, b: Encoding, *, parameters_a: dict[str, Any] | None = None, parameters_b: dict[str, Any] | None = None
+    a: Encoding,
+    b: Encoding,
+    *,
+    parameters_a: dict[str, Any] | None = None,
+    parameters_b: dict[str, Any] | None = None,
+    names: tuple[str, str] | None = None,
 ) -> Comparison:
     """Compare two encodings by the growth of their weights, and find where their receptive fields cross."""
     one, other = bound_formula(a, **(parameters_a or {})), bound_formula(b, **(parameters_b or {}))
-    names = (_name(a, one), _name(b, other))
+    names = names or (_name(a, one), _name(b, other))
     found = [_series_or_none(f) for f in (one, other)]
     if found[0] is None or found[1] is None:
         return _with_divergent(names, found)
     smaller, steps = _decide(one, other, found[0], found[1], names)
-    crossings, intervals, lowest = _crossings(found[0], found[1])
     if smaller == "equal":
-        crossings, intervals = [], []
+        return Comparison(*names, smaller, tuple(steps))
+    crossings, intervals, lowest = _crossings(found[0], found[1], {"a": -1, "b": 1}.get(smaller or "", 0))
     return Comparison(*names, smaller, tuple(steps), tuple(crossings), tuple(intervals), lowest)
 
 
@@ -112,7 +118,7 @@ def _decide(one: Formula, other: Formula, a: Series, b: Series, names: tuple[str
     if shapes[0] is not None and shapes[1] is not None and _but_constant(shapes[0]) == _but_constant(shapes[1]):
         return "equal", ["the two biases differ by a constant, which scales the weights: shares stay the same"]
     gap = growth.compare(one, other)
-    steps = list(gap.steps)
+    steps = [f"a is {names[0]}, b is {names[1]}", *gap.steps]
     if gap.limit in ("+inf", "-inf"):
         first, last = names if gap.limit == "-inf" else names[::-1]
         steps.append(
@@ -154,22 +160,27 @@ def _constant_gap(
 
 
 # ---------------------------------------------------------------------------------------------------- crossings
-def _crossings(a: Series, b: Series) -> tuple[list[Crossing], list[tuple[str, float, float]], float]:
-    """Stretches of j with one order of the tails, for every j up to 512 and then on a grid refined at each change."""
-    lowest = 1e-12
+def _crossings(a: Series, b: Series, last: int) -> tuple[list[Crossing], list[tuple[str, float, float]], float]:
+    """Stretches of j with one order of the tails, for every j up to 512 and then on a grid refined at each change.
+
+    They are followed down to epsilon = 1e-12, and further if the order in the limit, `last`, is not met before.
+    """
     end = 1
     for s in (a, b):
         try:
             end = max(end, smallest(s, exact_epsilon("1e-12")))
         except UndecidedError:
             end = max(end, _EVERY)
-    with precision(_BITS + 2 * end.bit_length()):
+    with precision(_BITS + 2 * max(64, end.bit_length())):
         share_a, share_b = _share(a), _share(b)
 
         def order(j: int) -> int:
             gap = share_a(j) - share_b(j)
             return 1 if gap > 0 else -1 if gap < 0 else 0
 
+        while last and order(end) == -last and end < _FARTHEST:
+            end *= 2
+        lowest = float(share_a(end).max(share_b(end)).mid())
         first = max(a.start, b.start) + 1
         places = list(range(first, min(end, _EVERY) + 1))
         j = _EVERY
@@ -186,7 +197,7 @@ def _crossings(a: Series, b: Series) -> tuple[list[Crossing], list[tuple[str, fl
                 low = edge
         if places:
             runs.append((signs[-1], low, places[-1]))
-        found = [_crossing(s, lo, hi, share_a, share_b, hi == places[-1]) for s, lo, hi in runs if s]
+        found = [_crossing(s, lo, hi, share_a, share_b, hi == end and s == last) for s, lo, hi in runs if s]
         near = [_interval(s, j, share_a, share_b) for s, j in zip(signs, places, strict=True) if s and j <= 64]
     return found, _merged(near), lowest
 

@@ -1,0 +1,108 @@
+"""Figures in one style: readable in black and white, written as PNG and SVG.
+
+Curves differ in line and marker before they differ in colour. matplotlib is imported when a figure is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 2)))
+_MARKERS = ("o", "s", "^", "D", "v", "x", "+")
+_COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#7f7f7f")
+_STYLE: dict[str, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "legend.frameon": False,
+    "figure.dpi": 150,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "farfield",
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What one encoding contributes to a figure of receptive fields."""
+
+    label: str
+    epsilons: Sequence[float]
+    tokens: Sequence[int]  # TRF at each epsilon; empty if the sum diverges
+    shares: Sequence[float]  # epsilons of the normalised panel
+    normalised: Sequence[float]  # reach within a context, over the context, at each of these
+    lengths: Sequence[int]
+    partial_sums: Sequence[float]
+
+
+@contextmanager
+def style() -> Iterator[Any]:
+    """pyplot in the common style, without a window."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise ImportError("figures need matplotlib: pip install 'farfield[figures]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    with matplotlib.rc_context(_STYLE):
+        yield pyplot
+
+
+def look(i: int) -> dict[str, Any]:
+    """Line, marker and colour of the i-th curve."""
+    return {
+        "linestyle": _LINES[i % len(_LINES)],
+        "marker": _MARKERS[i % len(_MARKERS)],
+        "color": _COLOURS[i % len(_COLOURS)],
+    }
+
+
+def save(figure: Any, path: str | Path) -> list[Path]:
+    """Write a figure as PNG and SVG beside each other, whichever of the two the path names."""
+    target = Path(path)
+    if target.suffix.lower() not in (".png", ".svg"):
+        raise ValueError(f"a figure is written as .png and .svg, not '{target.suffix or target.name}'")
+    if not target.parent.is_dir():
+        raise ValueError(f"the folder {target.parent} does not exist")
+    written = [target.with_suffix(".png"), target.with_suffix(".svg")]
+    figure.savefig(written[0], bbox_inches="tight")
+    figure.savefig(written[1], bbox_inches="tight", metadata={"Date": None})
+    return written
+
+
+def receptive_figure(curves: Sequence[Curve], path: str | Path, context: int) -> list[Path]:
+    """TRF against epsilon in tokens, normalised as in the paper, and the partial sums of the weights."""
+    with style() as pyplot:
+        figure, (tokens, normalised, sums) = pyplot.subplots(1, 3, figsize=(11, 3.4))
+        for i, curve in enumerate(curves):
+            shown = [(e, n) for e, n in zip(curve.epsilons, curve.tokens, strict=False) if n < 10**300]
+            if shown:
+                tokens.loglog([e for e, _ in shown], [float(n) for _, n in shown], label=_text(curve.label), **look(i))
+            line = look(i) | {"marker": ""}
+            normalised.plot(curve.shares, curve.normalised, label=_text(curve.label), **line)
+            sums.loglog(curve.lengths, curve.partial_sums, label=_text(curve.label), **look(i))
+        tokens.invert_xaxis()
+        tokens.set(xlabel="epsilon", ylabel="TRF (tokens)", title="receptive field")
+        normalised.set(
+            xlabel="epsilon", ylabel=f"reach / {context}", title=f"within {context} tokens, normalised", ylim=(0, 1.02)
+        )
+        sums.set(xlabel="tokens", ylabel="sum of the weights", title="partial sums")
+        sums.legend(fontsize=7)
+        figure.tight_layout()
+        written = save(figure, path)
+        pyplot.close(figure)
+    return written
+
+
+def _text(label: str) -> str:
+    """A label that matplotlib does not take for mathematics."""
+    return label.replace("$", r"\$")
