@@ -20,6 +20,8 @@ _PLACES = {
     "FormulaError": "farfield.formula",
     "ENCODINGS": "farfield.zoo",
     "find": "farfield.zoo",
+    "BoundedCache": "farfield.nn.cache",
+    "bound": "farfield.nn.bounded",
 }
 
 __all__ = [*_PLACES]

@@ -113,6 +113,7 @@ class Group:
         self.at: slice | list[int] = slice(first, first + count) if together else self.heads
         self.ring = Ring(window)
         self.line: Tensor | None = None  # the biases of the buffer's places
+        self.head: tuple[int, Tensor] | None = None  # keys held, and the log of the sum of their weights
         self.sees = 0  # keys that every row of the last call with dropped keys saw, at least
         self.proven = 0  # the window of the sums that the certificate uses: at most that many
 
@@ -259,8 +260,10 @@ class BoundedLayer(CacheLayerMixin):
         if first > 0:
             dropped[:, group.at] = True if self.start is None else (first > self.start)[:, None, None]
         group.sees = ring.held
-        near = line.shape[1] // 2
-        return out, norm, line[:, near - ring.held : near].logsumexp(-1, keepdim=True)
+        if group.head is None or group.head[0] != ring.held:
+            near = line.shape[1] // 2
+            group.head = ring.held, line[:, near - ring.held : near].logsumexp(-1, keepdim=True)
+        return out, norm, group.head[1]
 
     def _many(
         self, group: Group, q: Tensor, k: Tensor, v: Tensor, scale: float, seen: Seen, dropped: Tensor
@@ -481,6 +484,7 @@ class BoundedCache(Cache):
         self.context = None if context is None else whole(context, "context")
         self.biases: Biases = biases_of(model)
         self.biases.weights(0, 0, self.context)  # says at once if there is no sum
+        self.given_mask: Tensor | None = None  # of a model that hides it from its attention (bounded.py)
         self.padding = 0  # columns before which some sample may have padding
         self._known: dict[tuple[int, int, Fraction], int] = {}
         super().__init__(layers=[BoundedLayer(self, number) for number in range(self.biases.layers)])
