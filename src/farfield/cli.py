@@ -20,6 +20,8 @@ app = App(
 )
 app.command("farfield.commands.check:check_command", name="check", help="Does the series converge? Verdict and proof.")
 app.command("farfield.commands.zoo:zoo_command", name="zoo", help="List every named encoding.")
+app.command("farfield.commands.window:window_command", name="window", help="How many tokens must each head keep?")
+app.command("farfield.commands.generate:generate_command", name="generate", help="Write on, with a bounded cache.")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,0 +1,154 @@
+"""`farfield generate`: text from a model whose cache is bounded, and the certificate of what that cost."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from farfield.commands.options import Json
+
+CHUNK = 1024  # tokens of a long prompt that are read at once
+
+
+def generate_command(
+    run: str,
+    *,
+    prompt: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    prompt_file: Path | None = None,
+    epsilon: str = "1e-3",
+    logit_bound: str | None = None,
+    policy: Literal["widen", "warn", "stop"] = "widen",
+    context: int | None = None,
+    tokens: int = 100,
+    sample: Annotated[bool, Parameter(negative="")] = False,
+    temperature: float = 1.0,
+    seed: int = 0,
+    full: Annotated[bool, Parameter(negative="")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write on from a prompt, keeping only the keys that epsilon asks for, and tell what that can have cost.
+
+    Parameters
+    ----------
+    run
+        A run folder of `farfield train`, or the folder or name of a BLOOM or MPT model.
+    prompt
+        The text to go on from; of any length, in constant memory.
+    prompt_file
+        A file with that text.
+    epsilon
+        The share of attention that a token may lose in any head.
+    logit_bound
+        Choose windows for |q.k|/sqrt(d) up to this bound, instead of measuring them.
+    policy
+        If a token may have lost more than epsilon all the same: `widen` the window, `warn`, or `stop`.
+    context
+        The longest text; needed where the encoding's series diverges.
+    tokens
+        Tokens to write.
+    sample
+        Draw each token instead of taking the likeliest.
+    temperature
+        Of the draw.
+    seed
+        Of the draw.
+    full
+        Keep every key: the usual cache, for comparison.
+    as_json
+        Print one JSON object.
+    """
+    text = _prompt(prompt, prompt_file)
+    if tokens < 1:
+        raise ValueError(f"{tokens} tokens were asked for; it must be at least 1")
+    model, tokeniser = _load(run)
+    import torch
+
+    import farfield
+
+    torch.manual_seed(seed)
+    ids = tokeniser(text, return_tensors="pt", return_token_type_ids=False)
+    if ids["input_ids"].shape[1] == 0:
+        raise ValueError("the prompt has no tokens; give some text")
+    options: dict[str, Any] = {"max_new_tokens": tokens, "do_sample": sample, "return_dict_in_generate": True}
+    if sample:
+        options["temperature"] = temperature
+    if not full:
+        bounds = {"logit_bound": logit_bound, "policy": policy, "context": context}
+        farfield.bound(model, epsilon, **bounds)
+        options["past_key_values"] = farfield.BoundedCache(model, epsilon, **bounds)
+        options["prefill_chunk_size"] = CHUNK
+    if not as_json:
+        options["streamer"] = _streamer(tokeniser)
+    try:
+        done = model.generate(**ids, **options)
+    except RuntimeError as error:
+        from farfield.nn.cache import CertificateError
+
+        if isinstance(error, CertificateError):
+            raise ValueError(f"stopped: {error}") from None
+        raise
+    certificate = None if full else options["past_key_values"].certificate()
+    if as_json:
+        written = tokeniser.decode(done.sequences[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
+        print(json.dumps({"text": written, "certificate": certificate.json() if certificate else None}))
+    elif certificate is not None:
+        _show(certificate, options["past_key_values"].bytes())
+
+
+def _prompt(prompt: str | None, file: Path | None) -> str:
+    if (prompt is None) == (file is None):
+        raise ValueError("Give the text to go on from, either with --prompt or with --prompt-file.")
+    if file is None:
+        return str(prompt)
+    try:
+        return Path(file).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"The prompt {str(file)!r} cannot be read: {error}") from None
+
+
+def _load(run: str) -> tuple[Any, Any]:
+    try:
+        import farfield.nn.model  # noqa: F401 - makes transformers know our models
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+    except ImportError as error:
+        raise ValueError(f"generating text needs torch and transformers (pip install farfield[train]): {error}") from None
+    folder = Path(run)
+    if folder.exists() and not (folder / "config.json").exists():
+        raise ValueError(f"{run!r} is not a run folder: it has no config.json.")
+    if folder.exists() and not list(folder.glob("*.safetensors")) and not list(folder.glob("*.bin")):
+        raise ValueError(f"{run!r} holds no finished model: train it to the end with farfield train --resume {run}.")
+    try:
+        return AutoModelForCausalLM.from_pretrained(run).eval(), AutoTokenizer.from_pretrained(run)
+    except OSError as error:
+        raise ValueError(f"{run!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from None
+
+
+def _streamer(tokeniser: Any) -> Any:
+    from transformers import TextStreamer
+
+    return TextStreamer(tokeniser, skip_special_tokens=True)
+
+
+def _show(certificate: Any, size: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from farfield.nn.cache import SCOPE
+
+    console = Console(file=sys.stderr)
+    table = Table(title="what the cache can have cost", title_justify="left")
+    for column in ("layer", "head", "window", "share lost", "output moved", "tokens over epsilon"):
+        table.add_column(column, justify="right")
+    for r in certificate.rows:
+        style = "" if r.over == 0 else "yellow"
+        cells = (str(r.layer), str(r.head), f"{r.window:,}", f"<= {r.share:.1e}", f"<= {r.change:.1e}", str(r.over))
+        table.add_row(*(Text(c, style=style) for c in cells))
+    console.print(table)
+    said = "held" if certificate.holds else "was exceeded"
+    console.print(f"epsilon {certificate.epsilon:g} {said} over {certificate.tokens:,} tokens, in {size / 2**20:.1f} MB;")
+    console.print(f"{SCOPE}.")

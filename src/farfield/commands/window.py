@@ -1,0 +1,126 @@
+"""`farfield window`: how many tokens each head must keep, so that what it drops holds at most a share epsilon."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from farfield.commands.options import Formula, Json, Settings, values
+from farfield.theory.receptive import digits
+from farfield.theory.truncation import Windows, windows
+from farfield.zoo import find, slopes
+
+SCOPE = "The bound is for each attention layer by itself, not for a network as a whole."
+
+
+def window_command(
+    encoding: Formula,
+    *,
+    heads: int = 8,
+    logit_bound: str = "5",
+    epsilon: str = "0.01",
+    context: int | None = None,
+    width: int = 64,
+    parameters: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Tell how many tokens a head must keep so that at most a share epsilon of its attention is lost, with proof.
+
+    Parameters
+    ----------
+    encoding
+        A name from the zoo (`farfield zoo`), or a formula of the bias r(t) such as "-k*t" or "-2*log(t + 1)".
+    heads
+        Heads of the model.
+    logit_bound
+        The largest |q.k|/sqrt(d) that may occur.
+    epsilon
+        The share of attention that may be lost.
+    context
+        Windows for texts of at most this many tokens; without it they hold at every length. Divergent encodings need it.
+    width
+        Width of one head, for encodings that depend on it.
+    parameters
+        Give a parameter its value, as NAME=VALUE; may be repeated.
+    as_json
+        Print one JSON object.
+    """
+    found = find(encoding)
+    given: dict[str, Any] = dict(values(parameters))
+    if found.formula is not None and "k" in found.formula.parameters and "k" not in given and not found.parameters:
+        given["k"] = slopes(heads)  # as a model gives them to a formula that a person typed
+    screen = Console(stderr=True)
+    with screen.status("adding up the weights of each head"):
+        result = windows(found, epsilon, logit_bound, heads, context=context, width=width, **given)
+    if as_json:
+        print(json.dumps(_json(result, epsilon, logit_bound)))
+    else:
+        _show(Console(), found.name, result, epsilon, logit_bound)
+
+
+def _json(result: Windows, epsilon: str, logit_bound: str) -> dict[str, Any]:
+    return {
+        "windows": [_number(h.tokens) for h in result.heads],
+        "cache_tokens": result.cache_tokens,
+        "full_tokens": result.full_tokens,
+        "context": result.context,
+        "every_length": not result.limited,
+        "epsilon": epsilon,
+        "logit_bound": logit_bound,
+        "why": [h.why for h in result.heads],
+        "scope": SCOPE,
+    }
+
+
+def _number(tokens: int | None) -> int | str | None:
+    """A number, or its digits where Python would refuse to print so many."""
+    return digits(tokens) if tokens is not None and tokens.bit_length() > 14_000 else tokens
+
+
+def _show(console: Console, name: str, result: Windows, epsilon: str, logit_bound: str) -> None:
+    table = Table(
+        title=Text(f"{name}: windows for |q.k|/sqrt(d) <= {logit_bound} and a share of at most {epsilon} lost"),
+        title_justify="left",
+    )
+    for column in ("head", "parameters", "window"):
+        table.add_column(column, justify="left" if column == "parameters" else "right")
+    for h in result.heads:
+        given = ", ".join(f"{n} = {v}" for n, v in h.parameters.items())
+        table.add_row(str(h.number), Text(given), "none" if h.tokens is None else _shown(h.tokens))
+    console.print(table)
+    share = result.full_tokens / result.cache_tokens
+    console.print(
+        f"A layer keeps {result.cache_tokens:,} of {result.full_tokens:,} keys in a text of {result.context:,} tokens"
+        f" ({share:.1f} times less)."
+    )
+    for sentence in _plainly(result):
+        console.print(Text(sentence, style="yellow"))
+    length = f"for texts of up to {result.context:,} tokens" if result.limited else "at every length"
+    console.print(f"Proven {length}. {SCOPE}")
+
+
+def _shown(tokens: int) -> str:
+    if tokens < 10**15:
+        return f"{tokens:,}"
+    text = digits(tokens)
+    return f"{text[0]}.{text[1:3]}e{len(text) - 1}"
+
+
+def _plainly(result: Windows) -> list[str]:
+    """Where no window helps, say so."""
+    said = []
+    for why in dict.fromkeys(h.why for h in result.heads if h.tokens is None):
+        who = ", ".join(str(h.number) for h in result.heads if h.why == why)
+        said.append(f"No window exists for head {who}: {why}.")
+    wide = [h for h in result.useless if h.tokens is not None]
+    if wide:
+        who = ", ".join(str(h.number) for h in wide)
+        said.append(
+            f"No useful window for head {who}: in a text of {result.context:,} tokens it must keep every key. "
+            "Weights that fall like a power leave too much far away."
+        )
+    return said
