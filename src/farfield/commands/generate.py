@@ -115,7 +115,9 @@ def _load(run: str) -> tuple[Any, Any]:
         import farfield.nn.model  # noqa: F401 - makes transformers know our models
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as error:
-        raise ValueError(f"generating text needs torch and transformers (pip install farfield[train]): {error}") from None
+        raise ValueError(
+            f"generating text needs torch and transformers (pip install farfield[train]): {error}"
+        ) from None
     folder = Path(run)
     if folder.exists() and not (folder / "config.json").exists():
         raise ValueError(f"{run!r} is not a run folder: it has no config.json.")
@@ -150,5 +152,7 @@ def _show(certificate: Any, size: int) -> None:
         table.add_row(*(Text(c, style=style) for c in cells))
     console.print(table)
     said = "held" if certificate.holds else "was exceeded"
-    console.print(f"epsilon {certificate.epsilon:g} {said} over {certificate.tokens:,} tokens, in {size / 2**20:.1f} MB;")
+    console.print(
+        f"epsilon {certificate.epsilon:g} {said} over {certificate.tokens:,} tokens, in {size / 2**20:.1f} MB;"
+    )
     console.print(f"{SCOPE}.")
