@@ -172,7 +172,11 @@ def test_shapes_of_logs_that_turn_negative_are_not_taken_for_power_laws():
 
 @pytest.mark.parametrize(
     ("text", "j", "value"),
-    [("-log(t+1)-log(t+2)", 7, Fraction(1, 8)), ("where(t < 5, 0, -inf)", 2, 3), ("weight: 2**(-t)", 3, Fraction(1, 4))],
+    [
+        ("-log(t+1)-log(t+2)", 7, Fraction(1, 8)),
+        ("where(t < 5, 0, -inf)", 2, 3),
+        ("weight: 2**(-t)", 3, Fraction(1, 4)),
+    ],
 )
 def test_sums_that_are_rational(text, j, value):
     with precision(128):

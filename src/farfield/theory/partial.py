@@ -7,12 +7,13 @@ from typing import Any
 
 from flint import arb, ctx, fmpz
 
-from farfield.formula import Formula
+from farfield.formula import Formula, Node
 from farfield.theory.closed import DivergenceError, Series, UndecidedError, beyond, closed, logs_and_rest
 from farfield.theory.eulermaclaurin import smooth
 from farfield.theory.evaluation import NotSmoothError, Weight
 from farfield.theory.panels import _FIRST, SmoothSum, _NotReachedError
-from farfield.theory.pieces import bias_at, has_switch, pieces
+from farfield.theory.pieces import at, has_switch, pieces, ratio_at
+from farfield.theory.precision import precision
 from farfield.theory.shapes import Power, Shape, apply, ball, is_constant, shape, sign
 
 _SHORT = 1024  # add this many terms without a thought
@@ -63,7 +64,7 @@ class Stretch:
     def _prepare(self) -> tuple[list[Any], SmoothSum | None]:
         length = self.last - self.first
         if length > 2 * _SHORT:
-            with precision_free():
+            with precision(64):
                 error = max((self.weight(self.first + i).abs_upper() for i in range(4)), key=float)
             for offset in _FIRST:
                 try:
@@ -87,32 +88,27 @@ class Stretch:
             tails.append(tails[-1] + value)
         return tails[::-1]
 
-    def exact(self, j: int) -> Fraction | None:
-        """The same sum, divided by nothing, as a rational number if the weights plainly are rational."""
+    def exact(self, j: int, unit: Node) -> Fraction | None:
+        """The same sum in units of one weight, as a rational number if the weights plainly have rational ratios."""
         j = max(j, self.first)
         if j >= self.last:
             return Fraction(0)
         if self.constant:
-            form = bias_at(self.formula, self.first)
-            value = None if form is None else form.exp()
+            value = ratio_at(self.formula, self.first, unit)
             return None if value is None else value * (self.last - j)
         if self.last - j > _EXACT:
             return None
         total = Fraction(0)
         for t in range(j, self.last):
-            form = bias_at(self.formula, t)
-            value = None if form is None else form.exp()
+            value = ratio_at(self.formula, t, unit)
             if value is None:
                 return None
             total += value
         return total
 
-
-def precision_free() -> Any:
-    """A low precision for bounds."""
-    from farfield.theory.precision import precision
-
-    return precision(64)
+    def unit(self) -> Node:
+        """The first weight, in which the others may be measured."""
+        return at(self.formula.node, self.first)
 
 
 def undefined(formula: Formula, t: int) -> str:
@@ -199,8 +195,9 @@ class Row:
         return self.B() - self.tail(j)
 
     def tie(self, j: int, epsilon: Fraction) -> bool | None:
-        here = [s.exact(j) for s in self.stretches]
-        whole = [s.exact(0) for s in self.stretches]
+        unit = self.stretches[0].unit()
+        here = [s.exact(j, unit) for s in self.stretches]
+        whole = [s.exact(0, unit) for s in self.stretches]
         if any(x is None for x in (*here, *whole)):
             return None
         zero = Fraction(0)

@@ -17,7 +17,7 @@ from farfield.formula import Formula, Node, number
 from farfield.readings import exact_value
 from farfield.theory.closed import UndecidedError
 from farfield.theory.evaluation import compiled
-from farfield.theory.exact import LogForm, log_form, product_form
+from farfield.theory.exact import log_form, product_form
 from farfield.theory.precision import precision
 from farfield.theory.shapes import polynomial, shape_of_node
 
@@ -123,10 +123,13 @@ def at(node: Node, t: int) -> Node:
     return replace(node, args=tuple(at(a, t) for a in node.args)) if node.args else node
 
 
-def bias_at(formula: Formula, t: int) -> LogForm | None:
-    """The bias at a whole t as an exact number, if it is made of rationals and their logarithms."""
+def ratio_at(formula: Formula, t: int, unit: Node) -> Fraction | None:
+    """The weight at a whole t over the weight whose formula is `unit`, if that is plainly a rational number."""
     node = at(formula.node, t)
-    return product_form(node) if formula.weight else log_form(node)
+    if node == unit:
+        return Fraction(1)
+    form, base = (product_form(n) if formula.weight else log_form(n) for n in (node, unit))
+    return None if form is None or base is None else (form + base.times(Fraction(-1))).exp()
 
 
 def _spans(node: Node, comparison: str, first: int, last: int | None) -> Iterator[tuple[int, int | None, bool]]:

@@ -16,7 +16,7 @@ from typing import Any
 from flint import arb
 
 from farfield import zoo
-from farfield.formula import Formula
+from farfield.formula import Formula, Node
 from farfield.theory.blocks import Blocks, step_of
 from farfield.theory.closed import DivergenceError, Geometric, Series, UndecidedError, closed
 from farfield.theory.eulermaclaurin import smooth
@@ -24,7 +24,7 @@ from farfield.theory.evaluation import Weight
 from farfield.theory.exact import log_form
 from farfield.theory.panels import Far, General
 from farfield.theory.partial import Stretch, undefined
-from farfield.theory.pieces import bias_at, has_switch, pieces
+from farfield.theory.pieces import has_switch, pieces, ratio_at
 from farfield.theory.precision import precision
 from farfield.theory.shapes import as_node, shape
 
@@ -141,31 +141,35 @@ class Pieces(Series):
         return None if here is None or whole is None else here == epsilon * whole
 
     def _exact(self, j: int) -> Fraction | None:
-        total = exact_tail(self.last, j) if self.last is not None else Fraction(0)
+        """The tail in units of the first weight, as a rational number if it is one."""
+        if not self.stretches:
+            return None
+        unit = self.stretches[0].unit()
+        total = exact_tail(self.last, j, unit) if self.last is not None else Fraction(0)
         for stretch in self.stretches:
-            part = stretch.exact(j)
+            part = stretch.exact(j, unit)
             if total is None or part is None:
                 return None
             total += part
         return total
 
 
-def exact_tail(s: Series, j: int) -> Fraction | None:
-    """The tail of a geometric series as a rational number, if it is one."""
+def exact_tail(s: Series, j: int, unit: Node) -> Fraction | None:
+    """The tail of a geometric series in units of one weight, as a rational number if it is one."""
     if not isinstance(s, Geometric):
         return None
-    k, first = log_form(as_node(s.k)), bias_at(s.formula, max(j, s.start))
+    k, first = log_form(as_node(s.k)), ratio_at(s.formula, max(j, s.start), unit)
     ratio = None if k is None else k.times(Fraction(-1)).exp()
-    value = None if first is None else first.exp()
-    return None if ratio is None or value is None else value / (1 - ratio)
+    return None if ratio is None or first is None else first / (1 - ratio)
 
 
 def sum_json(s: Series, digits: int = 20) -> dict[str, str]:
-    """B as the middle and the radius of an enclosure, for a program."""
+    """B as the middle and the radius of an enclosure, for a program; the radius is rounded up."""
     with precision(max(128, 4 * digits + 32)):
         total = s.B()
-        middle = arb(total.str(digits, radius=False))
-        return {"mid": total.str(digits, radius=False), "rad": (total - middle).abs_upper().str(3, radius=False)}
+        middle = total.str(digits, radius=False)
+        radius = (total - arb(middle)).abs_upper() * arb("1.001")
+        return {"mid": middle, "rad": "0" if radius.is_zero() else (radius * arb("1.01")).upper().str(3, radius=False)}
 
 
 __all__ = ["DivergenceError", "Series", "UndecidedError", "bound_formula", "series", "sum_json"]
