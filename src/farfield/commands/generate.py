@@ -121,6 +121,8 @@ def _load(run: str) -> tuple[Any, Any]:
     folder = Path(run)
     if folder.exists() and not (folder / "config.json").exists():
         raise ValueError(f"{run!r} is not a run folder: it has no config.json.")
+    if not folder.exists() and (folder.is_absolute() or run.startswith(".") or run.count("/") > 1):
+        raise ValueError(f"there is no folder {run!r}; give the folder of a run, or the name of a BLOOM or MPT model")
     if folder.exists() and not list(folder.glob("*.safetensors")) and not list(folder.glob("*.bin")):
         raise ValueError(f"{run!r} holds no finished model: train it to the end with farfield train --resume {run}.")
     try:

@@ -82,10 +82,9 @@ def _number(tokens: int | None) -> int | str | None:
 
 
 def _show(console: Console, name: str, result: Windows, epsilon: str, logit_bound: str) -> None:
-    table = Table(
-        title=Text(f"{name}: windows for |q.k|/sqrt(d) <= {logit_bound} and a share of at most {epsilon} lost"),
-        title_justify="left",
-    )
+    said = f": windows for |q.k|/sqrt(d) <= {logit_bound} and a share of at most {epsilon} lost"
+    console.print(Text(name, style="bold") + Text(said))
+    table = Table()
     for column in ("head", "parameters", "window"):
         table.add_column(column, justify="left" if column == "parameters" else "right")
     for h in result.heads:
@@ -95,12 +94,13 @@ def _show(console: Console, name: str, result: Windows, epsilon: str, logit_boun
     share = result.full_tokens / result.cache_tokens
     console.print(
         f"A layer keeps {result.cache_tokens:,} of {result.full_tokens:,} keys in a text of {result.context:,} tokens"
-        f" ({share:.1f} times less)."
+        + (f" ({share:.1f} times less)." if share > 1 else ".")
     )
     for sentence in _plainly(result):
         console.print(Text(sentence, style="yellow"))
-    length = f"for texts of up to {result.context:,} tokens" if result.limited else "at every length"
-    console.print(f"Proven {length}. {SCOPE}")
+    if any(h.tokens is not None for h in result.heads):
+        length = f"for texts of up to {result.context:,} tokens" if result.limited else "at every length"
+        console.print(f"Proven {length}. {SCOPE}")
 
 
 def _shown(tokens: int) -> str:
@@ -120,7 +120,7 @@ def _plainly(result: Windows) -> list[str]:
     if wide:
         who = ", ".join(str(h.number) for h in wide)
         said.append(
-            f"No useful window for head {who}: in a text of {result.context:,} tokens it must keep every key. "
-            "Weights that fall like a power leave too much far away."
+            f"No useful window for head {who}: its weights fall so slowly that it must keep every key of a text of "
+            f"{result.context:,} tokens."
         )
     return said

@@ -7,7 +7,6 @@ float32 numbers that it uses.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from farfield.nn.bias import Bias
@@ -41,7 +40,7 @@ class Biases:
         """The weights exp(r(t)) of a head with their certified sums, with its parameters exactly as they stand."""
         key = (self.set_of(layer), head, context)
         if key not in self._kept:
-            values = {name: Fraction(value) for name, value in self.bias.values_of(head, key[0]).items()}
+            values = {name: _exact(value) for name, value in self.bias.values_of(head, key[0]).items()}
             try:
                 self._kept[key] = weights_of(self.bias.formula, context, **values)
             except DivergenceError as error:
@@ -71,6 +70,12 @@ def biases_of(model: Any) -> Biases:
     raise ValueError(
         f"a bounded cache knows farfield, BLOOM and MPT models, whose attention is biased by distance, not {kind!r}"
     )
+
+
+def _exact(value: float) -> str:
+    """A double as the constant that it is, in few enough digits for a formula."""
+    above, below = value.as_integer_ratio()
+    return str(above) if below == 1 else f"{above}/2**{below.bit_length() - 1}"
 
 
 def _bloom_slopes(model: Any, heads: int) -> list[float]:
