@@ -27,7 +27,7 @@ class UndecidedError(Exception):
 class Atom:
     """A number that is kept whole: its kind, a text that identifies it, and what it is made of."""
 
-    kind: str  # "pi" "prime" "logprime" "exp" "param" "abs" "logabs" "whole" "cos" "sin"
+    kind: str  # "pi" "prime" "logprime" "exp" "param" "abs" "logabs" "whole" "cos" "sin" "floor"
     key: str
     made_of: Any = field(compare=False, repr=False)
 
@@ -268,6 +268,18 @@ def _cosines() -> dict[Fraction, Const]:
 _COSINES = _cosines()
 
 
+def floor(c: Const) -> Const:
+    """The largest integer up to a constant; kept whole while parameters are open."""
+    if c.rational is not None:
+        return rational(math.floor(c.rational))
+    if c.parameters:
+        return _atom("floor", text(c), c)
+    whole = ball(c).floor().unique_fmpz()
+    if whole is None:
+        raise UndecidedError("the floor of a constant is not certain")
+    return rational(int(whole))
+
+
 def substitute(c: Const, name: str, value: Const) -> Const:
     """The constant with a parameter replaced."""
     total = ZERO
@@ -298,7 +310,7 @@ def _substituted_atom(atom: Atom, e: Fraction, name: str, value: Const) -> Const
         return power(exp(log(inside)), e) if inside.terms else ZERO
     if atom.kind == "whole":
         return power(inside, e)
-    return power(trigonometric(atom.kind, inside), e)
+    return power(floor(inside) if atom.kind == "floor" else trigonometric(atom.kind, inside), e)
 
 
 # ------------------------------------------------------------------------------------------------ values and signs
@@ -329,7 +341,9 @@ def _atom_ball(atom: Atom) -> arb:
     inside = ball(atom.made_of)
     if atom.kind == "logabs":
         return abs(inside).log()
-    return {"exp": arb.exp, "abs": abs, "cos": arb.cos, "sin": arb.sin}.get(atom.kind, lambda x: x)(inside)
+    return {"exp": arb.exp, "abs": abs, "cos": arb.cos, "sin": arb.sin, "floor": arb.floor}.get(atom.kind, lambda x: x)(
+        inside
+    )
 
 
 @functools.lru_cache(maxsize=100_000)
@@ -420,7 +434,7 @@ def _atom_text(atom: Atom, e: Fraction) -> str:
         return f"exp({text(inside)})"
     name = {
         "logprime": f"log({atom.key})", "logabs": f"log({atom.key})", "abs": f"abs({atom.key})",
-        "whole": f"({atom.key})", "cos": f"cos({atom.key})", "sin": f"sin({atom.key})",
+        "whole": f"({atom.key})", "cos": f"cos({atom.key})", "sin": f"sin({atom.key})", "floor": f"floor({atom.key})",
     }.get(atom.kind, atom.key)  # fmt: skip
     if e == 1:
         return name

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flint import arb
@@ -109,7 +109,7 @@ def _check_concrete(formula: Formula, start: int, deadline: float) -> Verdict:
     except UndefinedError as error:
         raise UndecidedError(f"{error}, so the formula seems to have no value for large t") from None
     except UndecidedError as error:
-        for other in (_check_oscillating, _check_corners):
+        for other in (_check_oscillating, _check_corners, _check_parts):
             try:
                 found = other(formula, start, deadline)
             except UndecidedError:
@@ -205,6 +205,20 @@ def _check_corners(formula: Formula, start: int, deadline: float) -> Verdict | N
         return None  # with steps, which extreme is the smallest may change for ever
     proof.append(f"so the sum of `b(t)` over t >= {start} {verdict}")
     return Verdict(formula.text(), verdict, None, proof, None, None, start)
+
+
+def _check_parts(formula: Formula, start: int, deadline: float) -> Verdict | None:
+    """A weight that is a sum of weights: it converges if both do, and diverges if one does."""
+    if not formula.weight or formula.node.op != "+":
+        return None
+    found = [_check_concrete(replace(formula, node=part, source=""), start, deadline) for part in formula.node.args]
+    proof = [f"`b(t)` is a sum of two weights, and the first of them, `{found[0].formula.removeprefix('weight: ')}`:"]
+    proof += [*found[0].steps, f"the other, `{found[1].formula.removeprefix('weight: ')}`:", *found[1].steps]
+    diverging = [v for v in found if v.verdict == "diverges"]
+    verdict = "diverges" if diverging else "converges"
+    proof.append(f"so the sum of `b(t)` over t >= {start} {verdict}")
+    claim = diverging[0].certificate if diverging else None
+    return Verdict(formula.text(), verdict, None, proof, claim, None, start)
 
 
 def _safe_mean(average: Const) -> str:

@@ -81,7 +81,7 @@ class Reader:
             order = sign(a - b)
             return a if (order <= 0) == (op == "min") else b
         if op == "floor":
-            return self._constant_floor(a)
+            return constants.floor(a)
         s = sign(a)
         if op == "abs":
             return a if s >= 0 else -a
@@ -99,14 +99,6 @@ class Reader:
         if s <= 0:
             raise UndefinedError("a real power of a number that is not positive")
         return constants.real_power(a, b)
-
-    def _constant_floor(self, a: Const) -> Const:
-        if a.rational is not None:
-            return rational(a.rational.__floor__())
-        whole = constants.ball(a).floor().unique_fmpz()
-        if whole is None:
-            raise UndecidedError("the floor of a constant is not certain")
-        return rational(int(whole))
 
     def _constant_sum(self, node: Node) -> Const:
         total = ZERO
@@ -281,7 +273,7 @@ class Reader:
         lead = s.terms[0][0] if s.terms else s.rest[0] if s.rest else UNIT
         if e.compare(lead, UNIT) <= 0 and (s.rest is None or e.compare(s.rest[0], UNIT) < 0):
             shift = next((c for m, c in s.terms if m == UNIT), ZERO)
-            whole = self._constant_floor(shift)
+            whole = constants.floor(shift)
             if e.region.sign(shift - whole) == 0:
                 d = e.make([(m, c) for m, c in s.terms if m != UNIT], [s.rest])
                 return e.constant(whole if e.sign(d) >= 0 else whole - ONE)

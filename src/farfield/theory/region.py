@@ -8,6 +8,7 @@ expressed by the others, so that everything stays exact.
 from __future__ import annotations
 
 import functools
+import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
@@ -154,7 +155,13 @@ def _sign(region: Region, c: Const) -> int:
             return gap * flip
         if gap == side or (gap == 0 and strict):  # a lower bound at or above the root, or an upper one at or below
             return side * flip
-    inside = _inside_logarithm(core)
+    inside = _inside("floor", core + root)
+    if inside is not None and root.rational is not None:  # floor(x) > n if and only if x >= n + 1
+        n = root.rational
+        if region.sign(inside - rational(math.floor(n) + 1)) >= 0:
+            return flip
+        return 0 if n.denominator == 1 and region.sign(inside - rational(n)) >= 0 else -flip
+    inside = _inside("logabs", core)
     if inside is not None:
         s = region.sign(inside)
         if s == 0:
@@ -166,11 +173,11 @@ def _sign(region: Region, c: Const) -> int:
     raise SplitError(core)
 
 
-def _inside_logarithm(c: Const) -> Const | None:
-    """x if the constant is log|x|."""
+def _inside(kind: str, c: Const) -> Const | None:
+    """x if the constant is log|x| ("logabs") or floor(x)."""
     if len(c.terms) == 1:
-        (monomial,) = c.terms
-        if len(monomial) == 1 and monomial[0][0].kind == "logabs" and monomial[0][1] == 1:
+        ((monomial, q),) = c.terms.items()
+        if q == 1 and len(monomial) == 1 and monomial[0][0].kind == kind and monomial[0][1] == 1:
             return monomial[0][0].made_of
     return None
 
