@@ -53,7 +53,7 @@ judge = getattr(farfield, "check", None) if sys.argv[1] == "check" else parse
 judge("-t")  # what is imported only once is not the text's doing
 answers = {}
 for name, text in json.load(sys.stdin).items():
-    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     try:
         answer = judge(text)
         kind, sentence = "answered", str(getattr(answer, "verdict", ""))
@@ -62,7 +62,7 @@ for name, text in json.load(sys.stdin).items():
     except BaseException as error:
         kind, sentence = "failed", repr(error)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    answers[name] = [kind, sentence, time.perf_counter() - start, grown / 1024]
+    answers[name] = [kind, sentence, time.process_time() - start, grown / 1024]
 json.dump(answers, sys.stdout)
 """
 SECONDS = 1.0
@@ -77,7 +77,7 @@ def answers(how, texts, folder):
         capture_output=True,
         text=True,
         cwd=folder,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert child.returncode == 0, child.stderr
@@ -87,12 +87,12 @@ def answers(how, texts, folder):
 
 
 def assert_cheap(found):
-    """Each was answered within the second that is promised (three on a busy machine) and in little memory."""
+    """Each was answered within the second that is promised, counted as work and not as waiting, in little memory."""
     for name, (kind, sentence, seconds, megabytes) in found.items():
         assert kind != "failed", (name[:80], sentence)
         assert "\n" not in sentence
         assert len(sentence) < 300
-        assert seconds < 3 * SECONDS, (name[:80], seconds)
+        assert seconds < SECONDS, (name[:80], seconds)
         assert megabytes < MEGABYTES, (name[:80], megabytes)
 
 
