@@ -174,6 +174,14 @@ def figures(results: list[Measured]) -> list[dict[str, Any]]:
     return rows
 
 
+def together(old: list[Measured], new: list[Measured]) -> list[Measured]:
+    """The new results, and the old ones of what was not measured again."""
+    again = {(m.rival, m.n, m.threads, m.train) for m in new}
+    both = [m for m in old if (m.rival, m.n, m.threads, m.train) not in again] + new
+    order = ["limit", *dict.fromkeys((*FORWARD, *TRAIN)), *PEERS]
+    return sorted(both, key=lambda m: (m.train, m.threads, m.n, order.index(m.rival)))
+
+
 def within(ratio: float, bound: str) -> bool:
     sign, number = bound.split()
     return {"<=": ratio <= float(number), "<": ratio < float(number), ">=": ratio >= float(number)}[sign]
@@ -282,7 +290,7 @@ def main() -> int:
     parser.add_argument("--rivals", nargs="*", choices=PEERS, default=list(PEERS), help="which peers")
     parser.add_argument("--modes", nargs="+", choices=("forward", "train"), default=["forward", "train"])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--json", type=pathlib.Path, help="write every number; with --add, beside those already there")
+    parser.add_argument("--json", type=pathlib.Path, help="write every number, after each step")
     parser.add_argument("--add", action="store_true", help="keep results of the JSON file that are not measured again")
     parser.add_argument("--figure", type=pathlib.Path, help="write STEM.png and STEM.svg")
     parser.add_argument("--markdown", type=pathlib.Path)
@@ -290,18 +298,20 @@ def main() -> int:
     if given.quick:
         given.lengths, given.threads = [512, 1024], [1]
     say, place, results = Console(), machine(), []
+    date = datetime.date.today().isoformat()
+    if given.add and given.json and given.json.exists():
+        results = [Measured(**m) for m in json.loads(given.json.read_text())["results"]]
     for n in given.lengths:
         for threads in given.threads:
             for mode in given.modes:
                 if mode == "forward" or n <= max(LENGTHS):
-                    results += measure(n, threads, mode == "train", given.rivals, say)
-    if given.add and given.json and given.json.exists():
-        new = {(m.rival, m.n, m.threads, m.train) for m in results}
-        old = [Measured(**m) for m in json.loads(given.json.read_text())["results"]]
-        results = [m for m in old if (m.rival, m.n, m.threads, m.train) not in new] + results
-        order = list(dict.fromkeys(m.rival for m in results))
-        results.sort(key=lambda m: (m.train, m.threads, m.n, order.index(m.rival)))
-    rows, date = figures(results), datetime.date.today().isoformat()
+                    found = measure(n, threads, mode == "train", given.rivals, say)
+                    results = together(results, found)
+                    if given.json:  # after each step, so that a long run that is cut short is not lost
+                        record = {"date": date, "machine": place, "figures": figures(results)}
+                        record["results"] = [asdict(m) for m in results]
+                        given.json.write_text(json.dumps(record, indent=1) + "\n")
+    rows = figures(results)
     for table in tables(results, rows, place):
         say.print(table)
     for r in rows:
@@ -312,9 +322,6 @@ def main() -> int:
         )  # fmt: skip
     passed = sum(r["holds"] for r in rows)
     say.print(f"{passed} of {len(rows)} figures hold" if rows else "no promised figure lies at these lengths")
-    if given.json:
-        record = {"date": date, "machine": place, "figures": rows, "results": [asdict(m) for m in results]}
-        given.json.write_text(json.dumps(record, indent=1) + "\n")
     if given.figure:
         draw(results, place, given.figure)
     if given.markdown:

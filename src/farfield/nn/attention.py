@@ -20,7 +20,7 @@ from farfield.nn.pieces import plan, spans_of
 from farfield.nn.skip import Reach
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
 
 KINDS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
@@ -32,7 +32,7 @@ def attention(
     v: Float[Tensor, "B Hk N D"],
     bias: Float[Tensor, "H T"] | None = ...,
     *,
-    window: int | Sequence[int] | None = ...,
+    window: int | Sequence[int] | Int[Tensor, " H"] | None = ...,
     mask: Bool[Tensor, "B N"] | None = ...,
     scale: float | None = ...,
     dtype: torch.dtype | None = ...,
@@ -47,7 +47,7 @@ def attention(
     v: Float[Tensor, "B Hk N D"],
     bias: Float[Tensor, "H T"] | None = ...,
     *,
-    window: int | Sequence[int] | None = ...,
+    window: int | Sequence[int] | Int[Tensor, " H"] | None = ...,
     mask: Bool[Tensor, "B N"] | None = ...,
     scale: float | None = ...,
     dtype: torch.dtype | None = ...,
@@ -61,7 +61,7 @@ def attention(
     v: Float[Tensor, "B Hk N D"],
     bias: Float[Tensor, "H T"] | None = None,
     *,
-    window: int | Sequence[int] | None = None,
+    window: int | Sequence[int] | Int[Tensor, " H"] | None = None,
     mask: Bool[Tensor, "B N"] | None = None,
     scale: float | None = None,
     dtype: torch.dtype | None = None,
@@ -121,7 +121,7 @@ def _check(
     k: Tensor,
     v: Tensor,
     bias: Tensor | None,
-    window: int | Sequence[int] | None,
+    window: int | Sequence[int] | Tensor | None,
     mask: Tensor | None,
     dtype: torch.dtype | None,
     path: str | None,
@@ -184,7 +184,7 @@ def _check_bias(bias: Tensor, heads: int, keys: int, device: torch.device) -> No
             )
 
 
-def _windows(window: int | Sequence[int] | None, heads: int, keys: int) -> list[int]:
+def _windows(window: int | Sequence[int] | Tensor | None, heads: int, keys: int) -> list[int]:
     if window is None:
         return [keys] * heads
     given = window.tolist() if isinstance(window, Tensor) else window

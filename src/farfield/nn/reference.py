@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Bool, Float, Int
 
 
 def reference(
@@ -21,7 +21,7 @@ def reference(
     v: Float[Tensor, "B Hk N D"],
     bias: Float[Tensor, "H T"] | None = None,
     *,
-    window: int | Sequence[int] | None = None,
+    window: int | Sequence[int] | Int[Tensor, " H"] | None = None,
     mask: Bool[Tensor, "B N"] | None = None,
     scale: float | None = None,
     dtype: torch.dtype | None = None,
