@@ -1,17 +1,21 @@
-"""`farfield check`: the verdict on an encoding, its proof, and what each head of a model would see."""
+"""`farfield check`: the verdict on an encoding, its proof, its sum and its receptive fields."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from farfield.commands.fields import Fields, HeadField, fields, shown_number
 from farfield.commands.options import Formula, Json, Settings, values
 from farfield.theory.convergence import Verdict, check
+from farfield.theory.receptive import EPSILONS
 from farfield.zoo import Encoding, find
 
 _COLOURS = {
@@ -28,24 +32,39 @@ def check_command(
     *,
     heads: int | None = None,
     width: int = 64,
+    layers: int | None = None,
     parameters: Settings = None,
+    epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
+    context: int | None = None,
+    train_length: int | None = None,
+    test_length: int | None = None,
     weight: Annotated[bool, Parameter(negative="")] = False,
     start: Annotated[int, Parameter(name="--from")] = 0,
     as_json: Json = False,
     latex: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Decide whether the sum of exp(bias) converges, and prove it.
+    """Decide whether the sum of exp(bias) converges, prove it, and tell how far the encoding sees.
 
     Parameters
     ----------
     encoding
         A name from the zoo (`farfield zoo`), or a formula of the bias r(t) such as "-k*t" or "-2*log(t + 1)".
     heads
-        Also judge every head of a model with this many heads.
+        Judge every head of a model with this many heads.
     width
         Width of one head, for encodings that depend on it.
+    layers
+        Also tell how far a model with this many layers reaches.
     parameters
         Give a parameter its value, as NAME=VALUE; may be repeated. Others stay open.
+    epsilon
+        Receptive fields for this share of the weights left outside; may be repeated. 0.5 ... 1e-12 if not given.
+    context
+        Also show the practical reach within a context of this many tokens, which divergent encodings have too.
+    train_length
+        With --test-length: the leak, the share of a test row that lies beyond the training length.
+    test_length
+        See --train-length.
     weight
         The formula gives the weight b(t) = exp(r(t)) instead of the bias.
     start
@@ -55,60 +74,82 @@ def check_command(
     latex
         Print the proof as LaTeX.
     """
+    if (train_length is None) != (test_length is None):
+        raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")
     found = find(encoding, weight=weight)
     given = values(parameters)
     verdict = check(found, start=start, parameters=given)
-    rows = per_head(found, heads, width, start, given)
+    seen = fields(
+        found, verdict, given, heads=heads, width=width, layers=layers, epsilons=epsilon or list(EPSILONS),
+        context=context, lengths=None if train_length is None or test_length is None else (train_length, test_length),
+        start=start,
+    )  # fmt: skip
     if as_json:
-        print(json.dumps({**verdict.json(), **({"heads": rows} if rows else {})}, indent=2))
+        print(json.dumps({**verdict.json(), **seen.json()}, indent=2))
     elif latex:
         print(verdict.latex())
     else:
-        show(Console(), found, verdict, rows)
+        show(Console(), found, verdict, seen)
 
 
-def per_head(found: Encoding, heads: int | None, width: int, start: int, given: dict[str, str]) -> list[dict[str, Any]]:
-    """The verdict on each head, for encodings whose heads differ."""
-    if heads is None or found.formula is None:
-        return []
-    rows: list[dict[str, Any]] = []
-    for h, known in enumerate(found.values(heads, width), 1):
-        own = {name: value for name, value in known.items() if name not in given}
-        verdict = check(found, start=start, parameters={**given, **own})
-        shown = {name: str(value) for name, value in {**given, **own}.items()}
-        far = None if verdict.horizon is None else verdict.horizon.json()
-        rows.append(
-            {"head": h, "parameters": shown, "verdict": verdict.verdict, "condition": verdict.condition, "horizon": far}
-        )
-    return rows
-
-
-def show(console: Console, found: Encoding, verdict: Verdict, rows: list[dict[str, Any]]) -> None:
-    """The verdict for a person."""
-    name = found.name if found.name in ("sinusoidal", "rope") else f"{found.name}: {found.text}"
+def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> None:
+    """The answer for a person."""
+    name = found.name if found.text is None else f"{found.name}: {found.text}"
     console.print(Text(name if found.text != found.name else f"r(t) = {found.text}", style="bold"))
-    line = Text("  ")
     said = {"not-applicable": "the theorem does not apply"}.get(verdict.verdict, verdict.condition or verdict.verdict)
-    line.append(said, style=_COLOURS[verdict.verdict])
-    console.print(line)
+    console.print(Text.assemble("  ", (said, _COLOURS[verdict.verdict])))
     console.print(Text("proof" if verdict.verdict in ("converges", "diverges") else "why", style="bold"))
     steps = Table.grid(padding=(0, 1))
     for number, step in enumerate(verdict.proof, 1):
         steps.add_row(Text(f"{number:4}."), Text(step))
     console.print(steps)
-    if rows:
-        console.print(_table(rows))
+    if len(seen.heads) == 1 and seen.heads[0].exact_total is not None:
+        console.print(Text(f"B = {seen.heads[0].exact_total}"))
+    for table in _tables(seen):
+        console.print(table)
+    for note in seen.notes:
+        console.print(Text(note))
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
-    horizon = any(r["horizon"] for r in rows)
-    table = Table(title="each head", title_justify="left")
-    for column in ("head", "parameters", "verdict", *(["looks convergent up to"] if horizon else [])):
-        table.add_column(column, justify="right" if column == "head" else "left")
-    for r in rows:
-        cells = [str(r["head"]), ", ".join(f"{n} = {v}" for n, v in r["parameters"].items())]
-        cells.append(r["condition"] or r["verdict"])
-        if horizon:
-            cells.append(f"{r['horizon']['tokens']} tokens" if r["horizon"] else "")
-        table.add_row(*(Text(c) for c in cells))
-    return table
+def _tables(seen: Fields) -> list[Table]:
+    """One row for each head (or one for the formula), columns for what was asked."""
+    single = len(seen.heads) == 1 and seen.heads[0].head is None
+    columns: list[tuple[str, Callable[[HeadField], str]]] = []
+    if any(h.total is not None for h in seen.heads) and not single:
+        columns.append(("B", lambda h: h.total_text()))
+    for i, e in enumerate(seen.epsilons):
+        if any(h.tokens for h in seen.heads):
+            columns.append((e, partial(_nth, "tokens", i)))
+        if any(h.reach for h in seen.heads):
+            columns.append((f"{e} in {seen.context}", partial(_nth, "reach", i)))
+    if any(h.horizon for h in seen.heads):
+        columns.append(("looks convergent up to", lambda h: f"{h.horizon} tokens" if h.horizon else ""))
+    if seen.lengths is not None:
+        columns.append(("leak", lambda h: "" if h.leak is None else f"{h.leak:.3f}"))
+    if not columns:
+        return []
+    if not single:
+        names = list(seen.heads[0].parameters)
+        columns = [("head", lambda h: str(h.head)), *((n, partial(_parameter, n)) for n in names), *columns]
+        if len({h.said for h in seen.heads}) > 1:
+            columns.append(("verdict", lambda h: h.said))
+    table = Table(title="receptive field in tokens, for a share epsilon of the weights outside", title_justify="left")
+    for name, _ in columns:
+        table.add_column(name, justify="right", overflow="fold")
+    for h in seen.heads:
+        table.add_row(*(Text(cell(h)) for _, cell in columns))
+    if seen.layer is not None:
+        table.add_section()
+        for label, rows in seen.layer.items():
+            tokens = {r["epsilon"]: shown_number(r["tokens"]) for r in rows}
+            table.add_row(*(Text(label if name == "head" else tokens.get(name, "")) for name, _ in columns))
+    return [table]
+
+
+def _nth(what: str, i: int, h: HeadField) -> str:
+    numbers = getattr(h, what)
+    return shown_number(numbers[i]) if numbers else ""
+
+
+def _parameter(name: str, h: HeadField) -> str:
+    return h.parameters.get(name, "")

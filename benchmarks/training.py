@@ -1,0 +1,177 @@
+"""Training steps of our decoder against a GPT-2 and a BLOOM of the same size, and the memory of a long evaluation.
+
+All models of a size take turns in one process with one thread: a step of ours, one of GPT-2, one of BLOOM, and again.
+A step is forward, backward and the update by the same fused AdamW, with dropout 0.1 on the residual branches. What is
+compared is the median of the processor time of the process (with one thread, that is the time on an idle machine; it
+does not count the time that other programs take). GPT-2 has no relative bias; BLOOM has ALiBi, as ours here.
+
+    python benchmarks/training.py [--repeats 7] [--sizes small,paper-wikitext] [--json] [--save docs/benchmarks]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from farfield.presets import PRESETS
+
+ROWS = {"small": 32, "paper-wikitext": 2}  # samples in a step
+LONG = 9216  # 18 times 512
+RIVALS = {"gpt2": ("GPT-2", 1.0), "bloom": ("BLOOM", 1.5)}  # and how many times as fast we want to be
+
+
+def model_of(kind: str, shape: dict[str, Any]) -> Any:
+    """A model of this kind with the preset's sizes, and fresh weights."""
+    import torch
+    from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel
+
+    from farfield.nn.config import FarfieldConfig
+    from farfield.nn.model import FarfieldForCausalLM
+
+    torch.manual_seed(0)
+    words, width, layers, heads = shape["vocabulary"], shape["width"], shape["layers"], shape["heads"]
+    common = {"vocab_size": words, "bos_token_id": 0, "eos_token_id": 0}
+    if kind == "gpt2":
+        sizes = {"n_positions": shape["length"], "n_embd": width, "n_layer": layers, "n_head": heads}
+        return GPT2LMHeadModel(GPT2Config(**sizes, **common, n_inner=shape["feed_forward"], attn_pdrop=0.0))
+    if kind == "bloom":
+        assert shape["feed_forward"] == 4 * width  # BLOOM's own ratio
+        sizes = {"hidden_size": width, "n_layer": layers, "n_head": heads}
+        return BloomForCausalLM(BloomConfig(**sizes, **common, hidden_dropout=0.1, attention_dropout=0.0))
+    return FarfieldForCausalLM(
+        FarfieldConfig(
+            vocab_size=words,
+            hidden_size=width,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            intermediate_size=shape["feed_forward"],
+            encoding="alibi",
+        )
+    )
+
+
+def time_size(size: str, repeats: int) -> dict[str, Any]:
+    """The seconds of a step of each model, taking turns."""
+    import torch
+
+    from farfield.nn.denormals import flush_denormals
+
+    torch.set_num_threads(1)
+    shape = PRESETS[size]
+    ids = torch.randint(shape["vocabulary"], (ROWS[size], shape["length"]), generator=torch.Generator().manual_seed(1))
+    models = {kind: model_of(kind, shape).train() for kind in ("ours", *RIVALS)}
+    optimizers = {kind: torch.optim.AdamW(m.parameters(), lr=1e-4, fused=True) for kind, m in models.items()}
+    seeds = {"ours": {"sample_seeds": torch.arange(len(ids))}}  # our dropout is drawn for each sample: count that too
+    taken: dict[str, list[float]] = {kind: [] for kind in models}
+    with flush_denormals():
+        for _ in range(repeats + 1):
+            for kind, model in models.items():
+                start = time.process_time()
+                model(input_ids=ids, labels=ids, use_cache=False, **seeds.get(kind, {})).loss.backward()
+                optimizers[kind].step()
+                optimizers[kind].zero_grad()
+                taken[kind].append(time.process_time() - start)
+    seconds = {kind: statistics.median(times[1:]) for kind, times in taken.items()}  # the first touches memory
+    return {
+        "size": size,
+        "tokens": ids.numel(),
+        "parameters": {kind: sum(p.numel() for p in model.parameters()) for kind, model in models.items()},
+        "tokens_per_second": {kind: round(ids.numel() / t, 1) for kind, t in seconds.items()},
+        "ratio": {kind: round(seconds[kind] / seconds["ours"], 3) for kind in RIVALS},
+    }
+
+
+def long_evaluation() -> dict[str, Any]:
+    """The peak memory of a process that evaluates `paper-wikitext` at 18 times its length, in a process of its own."""
+    code = f"import runpy; runpy.run_path({__file__!r})['evaluate_long']()"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def evaluate_long() -> None:
+    """What that process does: random weights, one sample of 9,216 tokens, its loss; prints the peak memory."""
+    import torch
+
+    torch.set_num_threads(1)
+    shape = PRESETS["paper-wikitext"]
+    model = model_of("ours", shape).eval()
+    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    ids = torch.randint(shape["vocabulary"], (1, LONG))
+    with torch.no_grad():
+        loss = model(input_ids=ids, labels=ids).loss.item()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"tokens": LONG, "peak_bytes": peak, "before_bytes": loaded, "loss": loss}))
+
+
+def machine() -> dict[str, Any]:
+    import torch
+    import transformers
+
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = {line.split(":")[1].strip() for line in lines if line.startswith("model name")}
+    return {
+        "processor": ", ".join(names) or platform.processor(),
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+
+
+def lines_of(results: dict[str, Any]) -> list[str]:
+    """One line for each comparison: ours, the rival, the ratio, what was wanted."""
+    lines = []
+    for found in results["training"]:
+        speed = found["tokens_per_second"]
+        for kind, (name, wanted) in RIVALS.items():
+            ratio = found["ratio"][kind]
+            verdict = "reached" if ratio >= wanted else "NOT reached"
+            lines.append(
+                f"{found['size']}: ours {speed['ours']:,.0f} tokens/s, {name} {speed[kind]:,.0f} tokens/s, "
+                f"ratio {ratio:.2f} (wanted {wanted:.1f}: {verdict})"
+            )
+    if memory := results.get("long_evaluation"):
+        peak = memory["peak_bytes"] / 1e9
+        lines.append(
+            f"paper-wikitext evaluated at n = {LONG}: peak memory of the process {peak:.2f} GB "
+            f"(wanted below 2: {'reached' if peak < 2 else 'NOT reached'})"
+        )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--sizes", default=",".join(ROWS))
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--save", type=Path)
+    options = parser.parse_args()
+    results: dict[str, Any] = {"machine": machine(), "threads": 1, "repeats": options.repeats, "training": []}
+    for size in options.sizes.split(","):
+        results["training"].append(time_size(size, options.repeats))
+        print(lines_of({"training": results["training"][-1:]}), file=sys.stderr)
+    results["long_evaluation"] = long_evaluation()
+    lines = lines_of(results)
+    print(json.dumps(results, indent=1) if options.json else "\n".join(lines))
+    if options.save:
+        about = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
+        bullets = "\n".join(f"- {line}" for line in lines)
+        text = f"# Training steps and the memory of a long evaluation\n\n{about}; one thread.\n\n{bullets}\n\n"
+        text += f"Made by `python benchmarks/training.py --repeats {options.repeats} --save docs/benchmarks`.\n\n"
+        (options.save / "training.md").write_text(text + (__doc__ or "").split("\n\n", 1)[1].split("\n\n")[0] + "\n")
+        (options.save / "training.json").write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
