@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -123,7 +124,7 @@ def _tables(seen: Fields) -> list[Table]:
         if any(h.reach for h in seen.heads):
             columns.append((f"{e} in {seen.context}", partial(_nth, "reach", i)))
     if any(h.horizon for h in seen.heads):
-        columns.append(("looks convergent up to", lambda h: f"{h.horizon} tokens" if h.horizon else ""))
+        columns.append(("looks convergent up to", lambda h: str(h.horizon or "")))
     if seen.lengths is not None:
         columns.append(("leak", lambda h: "" if h.leak is None else f"{h.leak:.3f}"))
     if not columns:
@@ -133,7 +134,8 @@ def _tables(seen: Fields) -> list[Table]:
         columns = [("head", lambda h: str(h.head)), *((n, partial(_parameter, n)) for n in names), *columns]
         if len({h.said for h in seen.heads}) > 1:
             columns.append(("verdict", lambda h: h.said))
-    table = Table(title="receptive field in tokens, for a share epsilon of the weights outside", title_justify="left")
+    title = "receptive field in tokens, for each epsilon" if any(h.tokens for h in seen.heads) else "each head"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, _ in columns:
         table.add_column(name, justify="right", overflow="fold")
     for h in seen.heads:

@@ -32,7 +32,7 @@ class HeadField:
     horizon: int | None = None
 
     def total_text(self) -> str:
-        return "" if self.total is None else f"{float(self.total['mid']):.8g}"
+        return "" if self.total is None else f"{float(self.total['mid']):.6g}"
 
     def json(self, epsilons: list[str]) -> dict[str, Any]:
         out: dict[str, Any] = {"sum": self.total}

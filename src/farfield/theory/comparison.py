@@ -22,8 +22,8 @@ from farfield.theory.receptive import exact_epsilon, smallest
 from farfield.theory.series import Encoding, bound_formula, series
 from farfield.theory.shapes import Shape, shape
 
-_EVERY = 512  # every j up to here is looked at
-_BITS = 160
+_EVERY = 256  # every j up to here is looked at
+_BITS = 128
 _FARTHEST = 1 << 40
 
 
@@ -161,7 +161,7 @@ def _constant_gap(
 
 # ---------------------------------------------------------------------------------------------------- crossings
 def _crossings(a: Series, b: Series, last: int) -> tuple[list[Crossing], list[tuple[str, float, float]], float]:
-    """Stretches of j with one order of the tails, for every j up to 512 and then on a grid refined at each change.
+    """Stretches of j with one order of the tails, for every j up to 256 and then on a grid refined at each change.
 
     They are followed down to epsilon = 1e-12, and further if the order in the limit, `last`, is not met before.
     """
@@ -171,7 +171,7 @@ def _crossings(a: Series, b: Series, last: int) -> tuple[list[Crossing], list[tu
             end = max(end, smallest(s, exact_epsilon("1e-12")))
         except UndecidedError:
             end = max(end, _EVERY)
-    with precision(_BITS + 2 * max(64, end.bit_length())):
+    with precision(_BITS + end.bit_length()):
         share_a, share_b = _share(a), _share(b)
 
         def order(j: int) -> int:

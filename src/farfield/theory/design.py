@@ -211,7 +211,7 @@ class _Search:
     def cannot(self, low: float, high: float) -> str:
         """The sentence for a reach that the family does not have, and what it has next to it."""
         near = set()
-        for theta in (low / 1.5, low * 0.999999, high * 1.000001, high * 1.5, 1e-6, 1e-3, 0.1, 10, 100, 1000, 1e6):
+        for theta in (low / 1.5, low * 0.999999, high * 1.000001, high * 1.5, 0.1, 10.0, 100.0, 1000.0):
             try:
                 near.add(self.tokens(Fraction(f"{theta:.12g}")))
             except ValueError:
