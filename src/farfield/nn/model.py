@@ -87,18 +87,21 @@ class Dropout:
 
     def __init__(self, share: float, seeds: Sequence[int] | None) -> None:
         self.share, self.seeds, self.place = share, seeds, 0
+        self.threshold = round(share * 65_536)  # of 16 random bits, which are four times cheaper than a float
 
     def __call__(self, x_BND: Tensor) -> Tensor:
-        if self.share == 0:
+        if self.threshold == 0:
             return x_BND
         self.place += 1
         if self.seeds is None:
             return nn.functional.dropout(x_BND, self.share)
-        kept = torch.empty_like(x_BND)
+        size = x_BND[0].numel()
+        bits = torch.empty(len(x_BND), -(-size // 4), dtype=torch.int64, device=x_BND.device)
         draw = torch.Generator(device=x_BND.device)
-        for row, seed in zip(kept, self.seeds, strict=True):
-            row.bernoulli_(1 - self.share, generator=draw.manual_seed(_mixed(seed + self.place)))
-        return x_BND * kept.div_(1 - self.share)
+        for row, seed in zip(bits, self.seeds, strict=True):
+            row.random_(-(1 << 63), None, generator=draw.manual_seed(_mixed(seed + self.place)))
+        kept = bits.view(torch.int16)[:, :size].view(x_BND.shape) >= self.threshold - 32_768
+        return x_BND * kept.to(x_BND.dtype).mul_(65_536 / (65_536 - self.threshold))
 
 
 def _mixed(number: int) -> int:
