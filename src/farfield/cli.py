@@ -22,6 +22,11 @@ app.command("farfield.commands.check:check_command", name="check", help="Does th
 app.command("farfield.commands.zoo:zoo_command", name="zoo", help="List every named encoding.")
 app.command("farfield.commands.window:window_command", name="window", help="How many tokens must each head keep?")
 app.command("farfield.commands.generate:generate_command", name="generate", help="Write on, with a bounded cache.")
+app.command(
+    "farfield.commands.evaluate:evaluate_command", name="evaluate", help="Perplexity from 1x to 18x the training length."
+)
+app.command("farfield.commands.receptive:receptive_command", name="receptive", help="How far a trained model looks.")
+app.command("farfield.commands.speed:speed_command", name="speed", help="What each way of inference costs.")
 
 
 def main(arguments: list[str] | None = None) -> None:

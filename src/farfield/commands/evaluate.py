@@ -1,0 +1,225 @@
+"""`farfield evaluate`: perplexity against length by every protocol, and whether the model extrapolates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from farfield.commands.options import Json
+
+if TYPE_CHECKING:
+    from farfield.measure.perplexity import Evaluation, Row
+
+Protocol = Literal["non-overlapping", "sliding"]
+Watch = Callable[[str, int, int], None]
+
+
+def evaluate_command(
+    model: str,
+    *,
+    corpus: str | None = None,
+    split: Literal["train", "valid", "test"] = "test",
+    lengths: str | None = None,
+    tokens: int = 65_536,
+    protocols: Annotated[list[Protocol] | None, Parameter(name="--protocol", negative="")] = None,
+    stride: int | None = None,
+    window: int | None = None,
+    epsilon: str | None = None,
+    delta: float = 0.05,
+    training_length: int | None = None,
+    tokeniser: str | None = None,
+    batch: int | None = None,
+    out: Path | None = None,
+    figure: Path | None = None,
+    quiet: bool = False,
+    as_json: Json = False,
+) -> None:
+    """Measure perplexity from 1x to 18x the training length, with errors, and say whether the model extrapolates.
+
+    Parameters
+    ----------
+    model
+        A run folder, a saved folder, or a model on the Hugging Face hub.
+    corpus
+        The text: `python`, a path, or a data set of the hub; the one that a run was trained on unless given.
+    split
+        Which part of the corpus.
+    lengths
+        Tokens or multiples of the training length, as "512,1024" or "1x,2x,18x"; the paper's 14 unless given.
+    tokens
+        Tokens to score at most, the same for every length.
+    protocols
+        Only this protocol; may be repeated. Both unless given.
+    stride
+        Of the sliding window: 1 is the paper's; half the length unless given.
+    window
+        Also measure with every head cut at so many tokens.
+    epsilon
+        Also measure with each head cut at its TRF(epsilon).
+    delta
+        The largest rise of perplexity that still counts as extrapolation.
+    training_length
+        For models that do not say it.
+    tokeniser
+        For models without one: `bytes`, a tokenizer.json, or a name on the hub.
+    batch
+        Samples read at once; halved where it does not fit.
+    out
+        Folder of the results, written length by length; a second call goes on. In the model's folder unless given.
+    figure
+        Write the figure here, as PNG and SVG.
+    quiet
+        No progress bar.
+    as_json
+        Print a JSON list.
+    """
+    from farfield.measure.loading import load_model, load_text
+    from farfield.measure.perplexity import evaluate
+
+    if tokens < 1:
+        raise ValueError(f"{tokens} tokens were asked for; it must be at least 1.")
+    if delta <= 0:
+        raise ValueError(f"delta is {delta}; it must be a positive number, such as 0.05 for 5 %.")
+    with progress("reading the model", quiet) as watch:
+        subject = load_model(model, training_length)
+        text = load_text(subject, corpus, split=split, tokens=tokens, tokeniser=tokeniser, progress=not quiet)
+        result = evaluate(
+            subject,
+            text,
+            lengths,
+            protocols=protocols or ("non-overlapping", "sliding"),
+            stride=stride,
+            window=window,
+            epsilon=epsilon,
+            delta=delta,
+            batch=batch,
+            out=results_folder(model, out),
+            watch=watch,
+        )
+    if figure is not None:
+        from farfield.measure.figures import perplexity_figure
+
+        perplexity_figure({model: result}, figure)
+    if as_json:
+        print(json.dumps(result.json(), indent=1))
+        for note in result.notes:
+            Console(stderr=True).print(Text(note))
+    else:
+        show(Console(), model, result)
+
+
+def results_folder(model: str, out: Path | None) -> Path:
+    """Where results go: the folder that was given, `evaluation` in the model's own, or one in the current folder."""
+    if out is not None:
+        return out
+    folder = Path(model).expanduser()
+    return folder / "evaluation" if folder.is_dir() else Path("evaluation") / model.replace("/", "--")
+
+
+@contextmanager
+def progress(first: str, quiet: bool) -> Iterator[Watch]:
+    """A bar on stderr, if that is a terminal; gives the function that moves it."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(first, total=None)
+
+        def watch(label: str, done: int, total: int) -> None:
+            bar.update(task, description=label, completed=done, total=total)
+
+        yield watch
+
+
+def show(console: Console, name: str, result: Evaluation) -> None:
+    """The results for a person: perplexity by length, the loss by tokens seen, the verdict."""
+    console.print(Text(f"{name}: training length {result.training_length}", style="bold"))
+    console.print(_by_length(result))
+    windowed = result.of("windowed")
+    if windowed:
+        console.print(_windowed(result, windowed))
+    longest = max(result.of("non-overlapping"), key=lambda row: row.length, default=None)
+    if longest is not None and longest.positions:
+        console.print(_by_tokens_seen(longest))
+    for protocol in ("non-overlapping", "sliding"):
+        verdict = result.verdict(protocol) if result.of(protocol) else None
+        if verdict is not None:
+            console.print(Text(f"{protocol}: {verdict.sentence}"))
+    for note in result.notes:
+        console.print(Text(note))
+    if result.saved is not None:
+        console.print(Text(f"saved in {result.saved}", style="dim"))
+
+
+def _by_length(result: Evaluation) -> Table:
+    table = Table(title="perplexity by length (± standard error)", title_justify="left")
+    protocols = [p for p in ("non-overlapping", "sliding") if result.of(p)]
+    for column in ("length", "", *protocols, "change", "rise", "extrapolates"):
+        table.add_column(column, justify="right")
+    verdict = result.verdict(protocols[0]) if protocols else None
+    said = {v.length: v for v in verdict.lengths} if verdict else {}
+    for length in sorted({row.length for row in result.rows}):
+        cells = [str(length), f"{length / result.training_length:g}x"]
+        for protocol in protocols:
+            row = next((r for r in result.of(protocol) if r.length == length), None)
+            cells.append("" if row is None else _number(row))
+        v = said.get(length)
+        cells += ["", "", ""] if v is None else [_change(v.change, v.change_error), f"{v.rise:.2%}", _yes(v.extrapolates)]
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _number(row: Row) -> str:
+    return f"{row.perplexity:.3f}" + ("" if row.stderr is None else f" ± {row.stderr:.2g}")
+
+
+def _change(change: float, error: float | None) -> str:
+    return f"{change:+.2%}" + (f" ± {error:.2%}" if error else "")
+
+
+def _yes(answer: bool) -> str:
+    return "yes" if answer else "no"
+
+
+def _windowed(result: Evaluation, rows: list[Row]) -> Table:
+    from farfield.measure.windows import shortest_text
+
+    table = Table(title="each head cut at a window", title_justify="left")
+    for column in ("length", "windows", "perplexity", "lost mass, certified", "lost mass, true", "time"):
+        table.add_column(column, justify="right")
+    full = {row.length: row for row in result.of("non-overlapping")}
+    for row in rows:
+        window = row.extra["window"]
+        cells = [
+            str(row.length),
+            shortest_text([window] if isinstance(window, int) else window),
+            _number(row),
+            f"at most {row.extra['certified_lost_mass']:.2g}",
+            f"at most {row.extra['lost_mass']:.2g}",
+            f"{row.seconds / full[row.length].seconds:.2f} of full" if row.length in full else "",
+        ]
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _by_tokens_seen(row: Row) -> Table:
+    table = Table(
+        title=f"loss by tokens seen, chunks of {row.length}: why perplexity falls with the length",
+        title_justify="left",
+    )
+    for column in ("tokens seen", "share of tokens", "loss"):
+        table.add_column(column, justify="right")
+    for p in row.positions or []:
+        low, high = int(p["from"]), int(p["to"])
+        seen = str(low) if low == high else f"{low} to {high}"
+        table.add_row(Text(seen), Text(f"{p['tokens'] / row.tokens:.2%}"), Text(f"{p['loss']:.3f}"))
+    return table

@@ -1,0 +1,157 @@
+"""`farfield speed`: what sliding window, non-overlapping, full-length and windowed inference cost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from farfield.commands.options import Json
+
+if TYPE_CHECKING:
+    from farfield.measure.speed import Speed
+
+
+def speed_command(
+    model: str | None = None,
+    *,
+    corpus: str | None = None,
+    split: Literal["train", "valid", "test"] = "test",
+    windows: str = "16,32,64,128,256,512",
+    length: int | None = None,
+    tokens: int = 4608,
+    sliding_tokens: int | None = None,
+    repeats: int = 3,
+    preset: str = "small",
+    training_length: int | None = None,
+    tokeniser: str | None = None,
+    figure: Path | None = None,
+    quiet: bool = False,
+    as_json: Json = False,
+) -> None:
+    """Time the ways to infer with a window, as the paper's Table 1 does, and windowed attention beside them.
+
+    Parameters
+    ----------
+    model
+        A run folder, a saved folder, or a model on the hub; without one, random weights and random tokens are timed.
+    corpus
+        The text: `python`, a path, or a data set of the hub; the one that a run was trained on unless given.
+    split
+        Which part of the corpus.
+    windows
+        The windows, with commas.
+    length
+        Tokens of one pass of full-length inference and windowed attention; 18 times the training length unless given.
+    tokens
+        Tokens to score.
+    sliding_tokens
+        Time the sliding window on so many tokens only: it reads a whole window for each.
+    repeats
+        The fastest of so many counts.
+    preset
+        Size of the random model, if no model is given.
+    training_length
+        For models that do not say it.
+    tokeniser
+        For models without one: `bytes`, a tokenizer.json, or a name on the hub.
+    figure
+        Write the figure here, as PNG and SVG.
+    quiet
+        No progress bar.
+    as_json
+        Print one JSON object.
+    """
+    from farfield.commands.evaluate import progress
+    from farfield.commands.receptive import _windows
+    from farfield.measure.loading import load_model, load_text
+    from farfield.measure.speed import measure_speed
+
+    if tokens < 1:
+        raise ValueError(f"{tokens} tokens were asked for; it must be at least 1.")
+    sizes = sorted(set(_windows(windows)))
+    with progress("reading the model", quiet) as watch:
+        if model is None:
+            subject, text = random_model(preset, tokens)
+        else:
+            subject = load_model(model, training_length)
+            text = load_text(subject, corpus, split=split, tokens=tokens, tokeniser=tokeniser)
+        done = [0]
+
+        def step(label: str) -> None:
+            watch(label, done[0], 3 * len(sizes) + 1)
+            done[0] += 1
+
+        result = measure_speed(
+            subject, text, windows=sizes, length=length, sliding_tokens=sliding_tokens, repeats=repeats, watch=step
+        )
+    if figure is not None:
+        from farfield.measure.figures import speed_figure
+
+        speed_figure(result, figure)
+    if as_json:
+        print(json.dumps({**result.json(), "random": model is None}, indent=1))
+    else:
+        show(Console(), result, random=model is None)
+
+
+def random_model(preset: str, tokens: int) -> tuple[Any, Any]:
+    """A model of a preset's size with ALiBi and random weights, and random tokens: times mean something, no more."""
+    import numpy as np
+    import torch
+
+    from farfield.measure.loading import Text as Tokens
+    from farfield.measure.models import as_model
+    from farfield.nn.config import FarfieldConfig
+    from farfield.nn.model import FarfieldForCausalLM
+    from farfield.presets import preset_settings
+
+    s = preset_settings(preset, encoding="alibi")
+    config = FarfieldConfig(
+        vocab_size=s.vocabulary,
+        hidden_size=s.width,
+        num_hidden_layers=s.layers,
+        num_attention_heads=s.heads,
+        intermediate_size=s.feed_forward,
+        max_position_embeddings=s.length,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = FarfieldForCausalLM(config)
+    ids = np.random.default_rng(0).integers(0, s.vocabulary, tokens + 1)
+    return as_model(network, f"random weights, {preset}"), Tokens(ids, {"corpus": "random tokens"})
+
+
+def show(console: Console, result: Speed, *, random: bool) -> None:
+    """The table for a person."""
+    from farfield.measure.speed import ORDER, PAPER
+
+    console.print(Text(result.model, style="bold"))
+    base = {t.window: t.per_token for t in result.of("non-overlapping")}
+    table = Table(title="time relative to non-overlapping, and perplexity", title_justify="left")
+    for column in ("window", "non-overlapping", "sliding, stride 1", "windowed attention"):
+        table.add_column(column, justify="right")
+    for w in base:
+        cells = [str(w)]
+        for protocol in ("non-overlapping", "sliding", "windowed"):
+            t = next(t for t in result.of(protocol) if t.window == w)
+            cells.append(f"{t.per_token / base[w]:.2f}x" + ("" if random else f"  {t.perplexity:.3f}"))
+        table.add_row(*(Text(cell) for cell in cells))
+    console.print(table)
+    relative = result.relative()
+    averages = Table(title="average over the windows (the paper's Table 1)", title_justify="left")
+    for column in ("inference", "here", "paper"):
+        averages.add_column(column, justify="left" if column == "inference" else "right")
+    for protocol in ORDER:
+        paper = f"{PAPER[protocol]:.2f}" if protocol in PAPER else ""
+        averages.add_row(Text(protocol), Text(f"{relative[protocol]:.2f}"), Text(paper))
+    console.print(averages)
+    for t in result.of("full"):
+        said = "" if random else f", perplexity {t.perplexity:.3f}"
+        console.print(Text(f"full length: passes of {result.length} tokens{said}"))
+    if random:
+        console.print(Text("Random weights and tokens: the times mean something, perplexities would not."))

@@ -1,0 +1,152 @@
+"""The figures of the measurements, in the common style: PNG and SVG, readable in black and white."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from farfield.figures import look, save, style
+
+if TYPE_CHECKING:
+    from farfield.measure.gradient import ByGradient
+    from farfield.measure.perplexity import Evaluation
+    from farfield.measure.receptive import ByAttention
+    from farfield.measure.speed import Speed
+    from farfield.measure.truncation import Truncation
+
+
+def _plain(label: str) -> str:
+    """A label that matplotlib does not take for mathematics."""
+    return label.replace("$", r"\$")
+
+
+def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -> list[Path]:
+    """Perplexity against length by each protocol, with error bars, and the loss by tokens seen that explains it."""
+    with style() as pyplot:
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6))
+        number = 0
+        for label, evaluation in evaluations.items():
+            for protocol in ("non-overlapping", "sliding", "windowed"):
+                rows = evaluation.of(protocol)
+                if rows:
+                    name = protocol if len(evaluations) == 1 else f"{label}, {protocol}"
+                    x, y = [row.length for row in rows], [row.perplexity for row in rows]
+                    bars = [row.stderr or 0.0 for row in rows]
+                    left.errorbar(x, y, bars, label=_plain(name), capsize=2, elinewidth=0.6, **look(number))
+                    number += 1
+        for i, (label, evaluation) in enumerate(evaluations.items()):
+            row = max(evaluation.of("non-overlapping"), key=lambda r: r.length, default=None)
+            if row is not None and row.positions:
+                middle = [(p["from"] * p["to"]) ** 0.5 for p in row.positions]
+                right.semilogx(middle, [p["loss"] for p in row.positions], label=_plain(label), **look(i))
+            right.axvline(evaluation.training_length, color="#7f7f7f", linestyle=":", linewidth=1)
+        left.set_xscale("log", base=2)
+        left.set(xlabel="length (tokens)", ylabel="perplexity", title="perplexity against length")
+        right.set(xlabel="tokens seen", ylabel="loss", title="loss by tokens seen (dotted: training length)")
+        left.legend(fontsize=7)
+        if len(evaluations) > 1:
+            right.legend(fontsize=7)
+        return _written(figure, pyplot, path)
+
+
+def receptive_figure(
+    measured: Sequence[ByAttention], path: str | Path, gradients: Sequence[ByGradient] = ()
+) -> list[Path]:
+    """The mass within the last j tokens, by attention (mean over heads) and gradient, and ERF against TRF by head."""
+    with style() as pyplot:
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6))
+        for i, one in enumerate(measured):
+            mean = one.mass.mean((0, 1)).cumsum()
+            left.semilogx(np.arange(1, len(mean) + 1), mean, label=_plain(one.encoding), **_bare(i))
+            pairs = one.pairs(len(one.epsilons) - 1)
+            if pairs:
+                x, y = [p[1] for p in pairs], [p[2] for p in pairs]
+                right.loglog(x, y, label=_plain(one.encoding), **{**look(i), "linestyle": ""})
+        for i, grad in enumerate(gradients):
+            curve = grad.cumulative()
+            label = _plain(f"{grad.encoding}, gradient")
+            left.semilogx(np.arange(1, len(curve) + 1), curve, label=label, **{**_bare(i), "linewidth": 2.2, "alpha": 0.5})
+        ends = right.get_xlim()
+        right.plot(ends, ends, color="#7f7f7f", linestyle=":", linewidth=1, marker="")
+        left.set(xlabel="window j (tokens)", ylabel="share within the last j", title="attention, mean over heads", ylim=(0, 1.02))
+        epsilon = measured[0].epsilons[-1] if measured else ""
+        right.set(xlabel="TRF of rows this long (tokens)", ylabel="median ERF (tokens)", title=f"each head, epsilon = {epsilon}")
+        left.legend(fontsize=7)
+        return _written(figure, pyplot, path)
+
+
+def paper_figure(measured: Sequence[ByAttention], path: str | Path) -> list[Path]:
+    """The paper's own view of ERF: normalised, first layer, as its appendix draws it."""
+    from farfield.measure.receptive import paper_curve
+
+    with style() as pyplot:
+        figure, axes = pyplot.subplots(figsize=(4.6, 3.4))
+        for i, one in enumerate(measured):
+            fields, epsilons = paper_curve(one.mass[0].mean(0))
+            axes.plot(fields, epsilons, label=_plain(one.encoding), **_bare(i))
+        axes.set(xlabel="ERF / length", ylabel="epsilon", title="ERF as the paper draws it (first layer)")
+        axes.legend(fontsize=7)
+        return _written(figure, pyplot, path)
+
+
+def truncation_figure(measured: Sequence[Truncation], path: str | Path) -> list[Path]:
+    """delta(i, j) against j with its bounds (one model) or by encoding (several), and against i at a fixed j."""
+    with style() as pyplot:
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6))
+        shown = [("delta", "delta")] if len(measured) > 1 else [
+            ("delta", "delta"),
+            ("sharper", "Theorem A (ii)"),
+            ("paper", "the paper's bound"),
+            ("certificate", "run-time certificate"),
+        ]  # fmt: skip
+        number = 0
+        for one in measured:
+            for name, label in shown:
+                values = np.median(one.median[name], axis=(0, 1))
+                label = one.encoding if len(measured) > 1 else label
+                left.loglog(one.windows, np.maximum(values, 1e-12), label=_plain(label), **look(number))
+                number += 1
+        for i, one in enumerate(measured):
+            middle = [(low * high) ** 0.5 for low, high in one.positions]
+            values = one.by_position["lost"].mean((0, 1))
+            right.semilogx(middle, values, label=_plain(f"{one.encoding}, j = {one.fixed}"), **look(i))
+        left.set(xlabel="window j (tokens)", ylabel="delta(i, j)", title="median over queries and heads")
+        right.set(xlabel="position i", ylabel="lost share of attention", title="at a fixed window, against i", ylim=(0, 1.02))
+        left.legend(fontsize=7)
+        right.legend(fontsize=7)
+        return _written(figure, pyplot, path)
+
+
+def speed_figure(speed: Speed, path: str | Path) -> list[Path]:
+    """Perplexity against window by each way to infer, with the line of full length; and the time of each."""
+    with style() as pyplot:
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6))
+        for i, protocol in enumerate(("non-overlapping", "sliding", "windowed")):
+            rows = speed.of(protocol)
+            x = [row.window for row in rows]
+            left.plot(x, [row.perplexity for row in rows], label=protocol, **look(i))
+            right.loglog(x, [1e3 * row.per_token for row in rows], label=protocol, **look(i))
+        for row in speed.of("full"):
+            line = {"color": "#7f7f7f", "linestyle": ":", "linewidth": 1.2, "label": f"full length ({speed.length})"}
+            left.axhline(row.perplexity, **line)
+            right.axhline(1e3 * row.per_token, **line)
+        left.set_xscale("log", base=2)
+        left.set(xlabel="window (tokens)", ylabel="perplexity", title="quality")
+        right.set_xscale("log", base=2)
+        right.set(xlabel="window (tokens)", ylabel="ms for each token", title="time")
+        left.legend(fontsize=7)
+        return _written(figure, pyplot, path)
+
+
+def _bare(i: int) -> dict[str, object]:
+    return {**look(i), "marker": ""}
+
+
+def _written(figure: object, pyplot: object, path: str | Path) -> list[Path]:
+    figure.tight_layout()  # type: ignore[attr-defined]
+    written = save(figure, path)
+    pyplot.close(figure)  # type: ignore[attr-defined]
+    return written

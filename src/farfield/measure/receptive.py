@@ -1,0 +1,239 @@
+"""The empirical receptive field by attention: how far back each head of a trained model really looks.
+
+ERF(epsilon) of a query is the smallest j such that its last j tokens, itself among them, hold more than 1 - epsilon of
+its attention (the paper's n_emp). The paper shows one curve for the first layer and never says how heads and queries
+were averaged; here every layer, head and query past a burn-in counts, and median and quantiles are given. Attention
+weights are computed for a few queries at a time, so 9,216 tokens need no n x n matrix.
+
+Beside each head stands its TRF: the certified one, of an endless row, and that of rows as long as those measured
+(flat attention over them), which is the like-for-like partner and exists for divergent encodings too.
+
+Shapes: B samples, H heads, N tokens, R queries of a block, E epsilons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from farfield.measure.loading import Text
+from farfield.measure.models import Model, Seen
+from farfield.measure.statistics import quantiles, rank_correlation
+from farfield.measure.windows import receptive_fields
+from farfield.theory.receptive import exact_epsilon
+
+BLOCK_BYTES = 64 << 20  # what the attention weights of a block may take
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+
+
+def blocks(seen: Seen, sample: int, first: int) -> Iterator[tuple[int, int, Tensor]]:
+    """For each block of queries a..b-1 from `first` on: their logits, (H, R, b), float64, nearest key last.
+
+    Keys in the future of a query, and those beyond the window in force, have minus infinity.
+    """
+    q, k = seen.q[sample].double(), seen.spread(seen.k)[sample].double()
+    heads, n = q.shape[0], k.shape[1]
+    line = seen.bias_or_zero()
+    if seen.window is not None:
+        each = torch.as_tensor(seen.window, device=q.device).expand(heads)
+        line = line.masked_fill(torch.arange(n, device=q.device) >= each[:, None], float("-inf"))
+    size = max(1, BLOCK_BYTES // (8 * heads * n))
+    position = torch.arange(n, device=q.device)
+    for a in range(first, n, size):
+        b = min(n, a + size)
+        t = position[a:b, None] - position[:b]
+        logits = q[:, a:b] @ k[:, :b].mT * seen.scale
+        logits += line[:, t.clamp(min=0)]
+        yield a, b, logits.masked_fill_(t < 0, float("-inf"))
+
+
+def by_distance(values: Tensor, beyond: float = 0.0) -> Tensor:
+    """Values (H, R, b) of the last R queries and all b keys, by distance t = i - j instead of by key.
+
+    Beyond the first token there is nothing: `beyond` is put there.
+    """
+    heads, rows, b = values.shape
+    padded = torch.nn.functional.pad(values.flip(-1), (0, rows), value=beyond)
+    # row r stands rows - 1 - r places before the newest key, where its distances begin
+    return padded.as_strided((heads, rows, b), (rows * (b + rows), b + rows - 1, 1), rows - 1)
+
+
+def receptive_field(weights: Tensor, epsilon: float) -> Tensor:
+    """The smallest window that holds more than 1 - epsilon of each query's attention, for weights (H, R, b)."""
+    return _smallest(by_distance(weights).cumsum(-1), epsilon)
+
+
+def _smallest(mass: Tensor, epsilon: float) -> Tensor:
+    total = mass[..., -1:]  # 1 but for rounding
+    return (mass <= (1 - epsilon) * total).sum(-1) + 1
+
+
+@dataclass
+class ByAttention:
+    """The receptive fields of all heads of a model, counted, and the mean attention by distance."""
+
+    model: str
+    encoding: str
+    length: int
+    burn_in: int
+    queries: int  # that were counted, for each head
+    epsilons: list[str]
+    counts: np.ndarray  # (E, layers, H, N + 1): how many queries have the field j
+    mass: np.ndarray  # (layers, H, N): mean attention by distance
+    trf: list[list[list[int | None]]]  # (E, layers, H), certified; None: the series diverges, or there is none
+    row_trf: np.ndarray | None  # (E, layers, H): the median over the same rows with flat attention
+
+    def median(self) -> np.ndarray:
+        """The median ERF, (E, layers, H)."""
+        return quantiles(self.counts, (0.5,))[..., 0]
+
+    def quantiles(self, shares: Sequence[float] = SHARES) -> np.ndarray:
+        """Quantiles of the ERF, (E, layers, H, shares)."""
+        return quantiles(self.counts, shares)
+
+    def pairs(self, number: int = 0) -> list[tuple[float, float, float]]:
+        """(TRF, TRF of rows, median ERF) of every layer and head at one epsilon, infinity for a divergent series."""
+        if self.row_trf is None:
+            return []
+        median = self.median()[number]
+        table = []
+        for layer, row in enumerate(self.trf[number]):
+            for head, tokens in enumerate(row):
+                endless = float("inf") if tokens is None else float(min(tokens, 10**300))
+                table.append((endless, float(self.row_trf[number, layer, head]), float(median[layer, head])))
+        return table
+
+    def json(self) -> dict[str, Any]:
+        found = self.quantiles()
+        heads = [
+            {
+                "layer": layer + 1,
+                "head": head + 1,
+                "epsilon": epsilon,
+                "erf": dict(zip(map(str, SHARES), found[e, layer, head].tolist(), strict=True)),
+                "median": int(found[e, layer, head, SHARES.index(0.5)]),
+                "trf": self.trf[e][layer][head],
+                "trf_of_rows": None if self.row_trf is None else int(self.row_trf[e, layer, head]),
+            }
+            for e, epsilon in enumerate(self.epsilons)
+            for layer in range(found.shape[1])
+            for head in range(found.shape[2])
+        ]
+        return {
+            "model": self.model,
+            "encoding": self.encoding,
+            "length": self.length,
+            "burn_in": self.burn_in,
+            "queries": self.queries,
+            "heads": heads,
+            "rank_correlation": {epsilon: agreement([self], e) for e, epsilon in enumerate(self.epsilons)},
+        }
+
+
+def agreement(measured: Sequence[ByAttention], number: int = 0) -> dict[str, float | None]:
+    """How well TRF orders heads (of one model, or of several encodings) as ERF does: Spearman's rank correlation.
+
+    The paper's claim about TRF and ERF, as a number. `trf` takes the certified field of an endless row, infinite for
+    divergent series; `trf_of_rows` that of rows as long as the measured ones.
+    """
+    pairs = [pair for one in measured for pair in one.pairs(number)]
+    erf = [pair[2] for pair in pairs]
+    return {
+        "trf": rank_correlation([pair[0] for pair in pairs], erf),
+        "trf_of_rows": rank_correlation([pair[1] for pair in pairs], erf),
+    }
+
+
+def by_attention(
+    model: Model,
+    text: Text,
+    length: int,
+    *,
+    epsilons: Sequence[str | float | Fraction] = ("0.1", "0.01"),
+    burn_in: int | None = None,
+    chunks: int = 4,
+    watch: Any = None,
+) -> ByAttention:
+    """Measure the receptive field of every layer, head and query past the burn-in, on the first chunks of a text.
+
+    burn_in: queries that are not counted, at the start of each chunk; half the length unless given.
+    """
+    exact = [float(exact_epsilon(e)) for e in epsilons]
+    burn_in = length // 2 if burn_in is None else burn_in
+    if not 0 <= burn_in < length:
+        raise ValueError(f"The burn-in is {burn_in}; it must be at least 0 and below the length, {length}.")
+    chunks = min(chunks, len(text) // length)
+    counts = np.zeros((len(exact), model.layers, model.heads, length + 1), dtype=np.int64)
+    mass = np.zeros((model.layers, model.heads, length))
+    row_fields = np.zeros((len(exact), model.layers, model.heads), dtype=np.int64)
+
+    def visit(layer: int, seen: Seen) -> None:
+        for _, _, logits in blocks(seen, 0, burn_in):
+            held = by_distance(logits.softmax(-1))
+            mass[layer, :, : held.shape[2]] += held.sum(1).cpu().numpy()
+            running = held.cumsum(-1)
+            for e, epsilon in enumerate(exact):
+                fields = _smallest(running, epsilon).cpu().numpy()
+                for head in range(model.heads):
+                    counts[e, layer, head] += np.bincount(fields[head], minlength=length + 1)
+        for e, epsilon in enumerate(exact):
+            row_fields[e, layer] = fields_of_rows(seen.bias_or_zero(), epsilon, burn_in, length)
+        if watch is not None:
+            watch()
+
+    with torch.inference_mode(), model.watching(visit):
+        for number in range(chunks):
+            ids = np.ascontiguousarray(text.ids[number * length : (number + 1) * length], dtype=np.int64)
+            model.states(torch.from_numpy(ids)[None].to(model.device))
+    queries = chunks * (length - burn_in)
+    has_formula = model.formula_of(0, 0) is not None
+    return ByAttention(
+        model.name,
+        encoding_name(model),
+        length,
+        burn_in,
+        queries,
+        [str(e) for e in epsilons],
+        counts,
+        mass / queries,
+        [receptive_fields(model, e) for e in epsilons],
+        row_fields if has_formula or _has_bias(model) else None,
+    )
+
+
+def _has_bias(model: Model) -> bool:
+    return getattr(getattr(model.network, "position", None), "bias", None) is not None
+
+
+def encoding_name(model: Model) -> str:
+    """The encoding as a person calls it."""
+    known = getattr(model.network.config, "encoding", None)
+    return str(known) if known else {"bloom": "alibi"}.get(model.network.config.model_type, model.network.config.model_type)
+
+
+def fields_of_rows(bias: Tensor, epsilon: float, burn_in: int, length: int) -> np.ndarray:
+    """The median over the rows burn_in..length-1 of their receptive field if attention were flat: (H,)."""
+    running = (bias[:, :length] - bias[:, :length].amax(-1, keepdim=True)).exp().cumsum(-1)
+    fields = torch.searchsorted(running, (1 - epsilon) * running[:, burn_in:], right=True) + 1
+    return fields.sort(-1).values[:, (fields.shape[1] - 1) // 2].cpu().numpy()
+
+
+def paper_curve(mass: Sequence[float] | np.ndarray, points: int = 50) -> tuple[np.ndarray, np.ndarray]:
+    """The curve of the paper's appendix for weights by distance: (j / m, epsilon), j the first with S_j >= (1-eps) S_m.
+
+    One view, to be compared with the paper's figures, with the faults of its `draw()` (docs/errata.md, E23): it divides
+    by the sum of the m terms it is given, so that a divergent encoding looks as good as any and no field exceeds m; the
+    inequality is not strict, which is one too few at ties; and averaging queries before the cut hides their spread.
+    """
+    weights = np.asarray(mass, dtype=float)
+    running = np.concatenate([[0.0], weights.cumsum()])
+    epsilons = np.linspace(1, 0, points)
+    fields = np.searchsorted(running, (1 - epsilons) * running[-1] * (1 - 1e-15))
+    fields[-1] = len(weights)
+    return fields / len(weights), epsilons
