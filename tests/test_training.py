@@ -276,3 +276,23 @@ def test_two_processes_give_the_loss_curve_of_one(corpus: Path, tmp_path: Path, 
     assert json.loads(two.stdout)["finished"]
     assert len(losses_of(tmp_path / "one")) == 20
     assert losses_of(tmp_path / "two") == pytest.approx(losses_of(tmp_path / "one"), abs=2e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_evaluation_harness_agrees_with_the_perplexity_without_overlap(finished: Path) -> None:
+    """lm-evaluation-harness loads a run folder, and its rolling log-likelihood is our sum over pieces of n tokens."""
+    harness = pytest.importorskip("lm_eval.models.huggingface", reason="pip install 'farfield[harness]'")
+    from lm_eval.api.instance import Instance
+
+    n = 16
+    theirs = harness.HFLM(pretrained=str(finished), device="cpu", dtype="float32", max_length=n, batch_size=4)
+    text = TEXT[:900]
+    ids = theirs.tokenizer(text)["input_ids"]
+    while len(ids) % n:  # the harness gives a shorter last piece more context
+        text = text[:-1]
+        ids = theirs.tokenizer(text)["input_ids"]
+    request = Instance(request_type="loglikelihood_rolling", doc={}, arguments=(text,), idx=0)
+    ids = [theirs.prefix_token_id, *ids]
+    pieces = torch.tensor([ids[start : start + n + 1] for start in range(0, len(ids) - 1, n)])
+    ours = AutoModelForCausalLM.from_pretrained(finished).token_losses(pieces).double().sum().item()
+    assert theirs.loglikelihood_rolling([request], disable_tqdm=True)[0] == pytest.approx(-ours, rel=1e-5)

@@ -124,8 +124,9 @@ class SelfAttention(nn.Module):
     def project(self, x_BND: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, each (batch, heads, n, width of a head)."""
         batch, n, width = x_BND.shape
-        q, k, v = self.inward(x_BND).view(batch, n, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        return q, k, v
+        # taken apart before the heads are moved, so that backward puts the three together in one copy
+        q, k, v = self.inward(x_BND).view(batch, n, 3, self.heads, width // self.heads).unbind(2)
+        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
 
     def forward(self, x_BND: Tensor, place: Placement) -> Tensor:
         q, k, v = self.project(x_BND)
