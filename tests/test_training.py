@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -172,10 +173,11 @@ def test_training_leaves_the_process_as_it_was(corpus: Path, tmp_path: Path) -> 
     from farfield.nn.denormals import is_flushing
 
     torch.manual_seed(3)
-    before, flushing = torch.get_rng_state(), is_flushing()
+    before, flushing, numbers = torch.get_rng_state(), is_flushing(), random.getstate()
     settings = preset_settings("tiny", encoding="none", corpus=str(corpus), steps=2)
     training.train(settings, tmp_path / "run", progress=False, log_to="none", say=lambda line: None)
     assert torch.equal(torch.get_rng_state(), before)
+    assert random.getstate() == numbers
     assert is_flushing() == flushing
 
 
@@ -221,6 +223,9 @@ def test_each_mistake_about_a_run_is_one_sentence(corpus: Path, tmp_path: Path) 
         train_command(encoding="window", corpus=str(corpus), preset="tiny", out=tmp_path / "w", quiet=True)
     with pytest.raises(ValueError, match=r"has \d+ tokens; a length of 100000 needs at least 100001"):
         train_command(encoding="alibi", corpus=str(corpus), preset="tiny", length=100_000, out=tmp_path / "l")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="cannot go on: File exists"):
+        train_command(encoding="alibi", corpus=str(corpus), preset="tiny", out=tmp_path / "file")
     with pytest.raises(ValueError, match="no logger 'paper'"):
         loggers("paper")
     assert not (tmp_path / "w" / "config.json").exists()

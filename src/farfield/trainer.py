@@ -16,6 +16,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -331,6 +332,16 @@ def _random_state() -> dict[str, torch.Tensor]:
     if torch.cuda.is_available():
         state |= {f"cuda.{i}": s for i, s in enumerate(torch.cuda.get_rng_state_all())}
     return state
+
+
+@contextmanager
+def generators_kept() -> Iterator[None]:
+    """Give the process its random generators back as they were: transformers seeds all of them."""
+    before = _random_state()
+    try:
+        yield
+    finally:
+        _set_random_state(before)
 
 
 def _set_random_state(state: dict[str, torch.Tensor]) -> None:

@@ -82,19 +82,30 @@ def train(
     processes = Processes()
     if not processes.first:
         progress, say = False, _say_nothing
-    with ExitStack() as held:
-        processes.first_does(lambda: held.enter_context(run_lock(run)))
-        if (run / CONFIG).exists():
-            refuse_difference(run, read_settings(run).model_dump(mode="json"), settings.model_dump(mode="json"))
-            if (done := finished_steps(run)) is not None:
-                say(f"The run {str(run)!r} is finished: {done} steps.")
-                return Result(run, done, True, metrics=tuple(read_metrics(run)))
-        try:
-            with processes.first_goes_ahead():
-                tokeniser, tokens = _read_corpus(settings, run, progress)
-            return _train(settings, run, tokeniser, tokens, processes, progress, log_to, say)
-        except OSError as error:  # a full disk may show at any write, a line of the metrics too
-            raise as_disk_full(error, run) from error
+    try:
+        with ExitStack() as held:
+            processes.first_does(lambda: held.enter_context(run_lock(run)))
+            return _train_locked(settings, run, processes, progress, log_to, say)
+    except OSError as error:  # a full disk may show at any write, a line of the metrics too
+        raise _as_sentence(error, run) from error
+
+
+def _train_locked(settings: Settings, run: Path, processes: Processes, progress: bool, log_to: str, say: Say) -> Result:
+    if (run / CONFIG).exists():
+        refuse_difference(run, read_settings(run).model_dump(mode="json"), settings.model_dump(mode="json"))
+        if (done := finished_steps(run)) is not None:
+            say(f"The run {str(run)!r} is finished: {done} steps.")
+            return Result(run, done, True, metrics=tuple(read_metrics(run)))
+    with processes.first_goes_ahead():
+        tokeniser, tokens = _read_corpus(settings, run, progress)
+    return _train(settings, run, tokeniser, tokens, processes, progress, log_to, say)
+
+
+def _as_sentence(error: OSError, run: Path) -> Exception:
+    sentence = as_disk_full(error, run)
+    if sentence is not error:
+        return sentence
+    return ValueError(f"The run {str(run)!r} cannot go on: {error.strerror or error} ({error.filename or 'no file'}).")
 
 
 def _say_nothing(line: str) -> None:
@@ -135,9 +146,10 @@ def _train(
     from farfield.nn.denormals import flush_denormals
     from farfield.nn.model import FarfieldForCausalLM
     from farfield.progress import ProgressBar
+    from farfield.trainer import generators_kept
 
     samples = {split: Samples(found, settings.length, settings.seed, split) for split, found in tokens.items()}
-    with flush_denormals(), torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+    with flush_denormals(), generators_kept():
         torch.manual_seed(settings.seed)
         model = FarfieldForCausalLM(model_config(settings, tokeniser, _identity(settings, tokeniser, tokens)))
         model.config.training["identity"]["values"] = model.position.values()
