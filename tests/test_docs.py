@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)[ \t]*([^\n]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 SHELLS = ("bash", "console")
+NEED_A_RUN = ("training.md",)  # pages that load a trained model: nothing on them is run
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def blocks(page: Path) -> Iterator[Shown]:
     text = page.read_text(encoding="utf-8")
     found = list(FENCE.finditer(text))
     for block, after in zip_longest(found, found[1:]):
-        language, run = block[1], "no-run" not in block[2].split()
+        language, run = block[1], "no-run" not in block[2].split() and page.name not in NEED_A_RUN
         line = text.count("\n", 0, block.start()) + 1
         if language in SHELLS:
             yield from commands(page, text, block, run)
@@ -169,7 +170,7 @@ def test_every_erratum_is_on_the_page() -> None:
 
 def refresh(page: Path) -> None:
     """Write what is printed into a page, where it differs from what is shown."""
-    text = page.read_text(encoding="utf-8")
+    before = text = page.read_text(encoding="utf-8")
     for shown in reversed(list(blocks(page))):
         if shown.run and "..." not in plain_lines(shown.output):
             output = "\n".join(plain_lines(printed(shown))) + "\n"
@@ -178,7 +179,8 @@ def refresh(page: Path) -> None:
                 text = text[:start] + output + text[end:]
             elif output.strip():
                 text = text[:start] + f"\n\n```text\n{output}```" + text[end:]
-    page.write_text(text, encoding="utf-8")
+    if text != before:
+        page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
