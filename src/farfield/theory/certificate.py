@@ -20,7 +20,7 @@ from typing import Any
 from flint import arb, ctx
 
 from farfield.formula import Formula, Node
-from farfield.theory import far
+from farfield.theory import logarithmic
 from farfield.theory.claims import Claim, as_dict, ball, read, read_start, statement
 from farfield.theory.waves import mean_value, never_negative
 
@@ -233,10 +233,10 @@ def _examine_far(formula: Formula, claim: Claim, found: Examination) -> None:
         least = _least(Claim("finite", read_start(str(claim.start)[4:-1])))
         for doublings in range(20) if gap is not None and least.is_finite() else ():
             ln_t = least.upper() * arb((1, doublings))
-            total: far.Value = arb(0)
+            total: logarithmic.Value = arb(0)
             for part, c in (gap or {}).items():
-                total = far.add(total, far.multiply(ball(c), far.value_at(part, ln_t)))
-            sign = far.sign_of(total)
+                total = logarithmic.add(total, logarithmic.multiply(ball(c), logarithmic.value_at(part, ln_t)))
+            sign = logarithmic.sign_of(total)
             found.tested += sign is not None
             if sign is None:
                 found.untested.append(f"at t = exp({ln_t.str(5, radius=False)}) the comparison is undecided")
