@@ -67,7 +67,7 @@ def _verdict(settings: Settings) -> str:
 
     try:
         found = check(settings.encoding, parameters={k: v for k, v in settings.parameters.items() if _is_number(v)})
-    except ValueError as error:
+    except Exception as error:  # a trained model is not lost for want of a proof
         return f"There is none: {error}."
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(found.proof, start=1))
     return f"The sum of exp({_code(found.formula)}): **{found.condition or found.verdict}**.\n\n{steps}"

@@ -40,12 +40,13 @@ def count_operations(kill: dict[str, Any], log: Path) -> None:
         def operation(*arguments: Any) -> None:
             nonlocal done
             done += 1
+            last = done == kill["operation"]  # decided now: a rename syncs, which counts too
             with log.open("a") as file:
                 file.write(f"{done} {name}\n")
-            if done == kill.get("operation") and kill["when"] == "before":
+            if last and kill["when"] == "before":
                 die()
             call(*arguments)
-            if done == kill.get("operation"):
+            if last:
                 path = target(*arguments)
                 if kill["when"] == "during" and path is not None:
                     os.truncate(path, path.stat().st_size // 2)

@@ -156,7 +156,7 @@ class Layer(nn.Module):
 
     def forward(self, x_BND: Tensor, place: Placement, dropout: Dropout) -> Tensor:
         x_BND = x_BND + dropout(self.attention(self.attention_norm(x_BND), place))
-        return x_BND + dropout(self.down(self.up(self.feed_forward_norm(x_BND)).relu_()))
+        return x_BND + dropout(self.down(torch.relu(self.up(self.feed_forward_norm(x_BND)))))
 
 
 class FarfieldForCausalLM(PreTrainedModel, GenerationMixin):
