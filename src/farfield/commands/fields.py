@@ -13,7 +13,7 @@ from farfield.theory.receptive import digits, exact_epsilon, leak, reach, smalle
 from farfield.theory.series import series, sum_json
 from farfield.zoo import Encoding
 
-_WIDEST = 22  # characters of a number in a table
+_WIDEST = 16  # characters of a number in a table
 
 
 @dataclass
