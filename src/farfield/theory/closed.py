@@ -19,7 +19,12 @@ from farfield.theory.shapes import Constant, Log, LogPolynomial, Power, Shape, a
 
 
 class DivergenceError(ValueError):
-    """The weights have no finite sum, so there is no receptive field."""
+    """The weights have no finite sum, so there is no receptive field; `reason` says why in a few words."""
+
+    def __init__(self, reason: str = "", text: str = ""):
+        self.reason = reason
+        end = f": {reason}" if reason else ""
+        super().__init__(f"the sum of the weights of {text} diverges, so it has no receptive field{end}")
 
 
 class UndecidedError(ValueError):
@@ -30,6 +35,7 @@ class Series:
     """The weights b(t) for t >= start: `term`, `tail`, `head` and `B` as Arb balls at the current precision."""
 
     method = ""
+    rough = False  # whether more precision would not narrow the enclosures
 
     def __init__(self, weight: Weight, start: int = 0):
         self.weight, self.start = weight, start

@@ -23,6 +23,7 @@ from farfield.theory.growth import NOTHING, UndefinedError, bias
 from farfield.theory.ladder import Rung, decide, excess
 from farfield.theory.precision import precision
 from farfield.theory.region import Region
+from farfield.theory.shapes import Log, Shape, ball, shape
 
 _BUDGET = 2.0  # seconds of work for one bound
 _EXPONENTS = (1024, 256, 128, 64, 48, 32, 24, 16, 12, 8, 6, 5, 4, 3, Fraction(5, 2), 2, Fraction(3, 2), Fraction(6, 5))
@@ -34,6 +35,7 @@ class FarTail:
 
     def __init__(self, formula: Formula):
         self.formula = formula
+        self.shape = shape(formula)
         self._rung: Rung | None = None
         self._failed = False
 
@@ -49,6 +51,10 @@ class FarTail:
         return self._rung
 
     def __call__(self, ln_x: Any) -> Any | None:
+        with precision(128):
+            quick = _power_of_log(self.shape, ln_x)
+        if quick is not None:
+            return quick
         rung = self.rung()
         if rung is None:
             return None
@@ -76,14 +82,43 @@ class FarTail:
         else:
             one = rational(Fraction(1))
             exponents = [one + (rung.ratio - one) * rational(Fraction(share)) for share in _SHARES]
+        best: Any | None = None
         for s in exponents:
             try:
                 c = excess(engine, g, rung.depth, s, True)
             except LargerStartError:
                 continue  # this exponent holds only from a larger X on
-            if c is not None and c.is_finite():
-                return _sum_bound(engine, rung.depth, constants.ball(s), c)
+            if c is None or not c.is_finite():
+                continue
+            bound = _sum_bound(engine, rung.depth, constants.ball(s), c)
+            if best is not None and not bound < best:
+                break
+            best = bound
+        return best
+
+
+def _power_of_log(a: Shape | None, ln_x: Any) -> Any | None:
+    """The bound for b(t) = C * n**s * exp(-c*M**q), n = t + a, M = log(k*n), q > 1, which needs no expansion.
+
+    M**q >= M0**(q-1) * M from M0 on, so b(t) <= C * k**-s * (k*n)**-e with e = c*M0**(q-1) - s.
+    """
+    atoms = [(atom, c) for atom, c in (a or {}).items() if atom is not None]
+    main = [(atom, c) for atom, c in atoms if isinstance(atom, Log) and atom.exponent > 1]
+    side = [(atom, c) for atom, c in atoms if isinstance(atom, Log) and atom.exponent == 1]
+    if a is None or len(main) != 1 or len(side) > 1 or len(atoms) != len(main) + len(side):
         return None
+    (atom, c), s = main[0], ball(side[0][1]) if side else arb(0)
+    if side and side[0][0].shift != atom.shift:
+        return None
+    n, k = ln_x.exp() + ball(atom.shift), ball(atom.scale)
+    m = (k * n).log()
+    if not (k > 0 and m > 0 and ball(c) < 0):
+        return None
+    e = -ball(c) * m ** (ball(atom.exponent) - 1) - s
+    if not e > 1:
+        return None
+    factor = ball(a.get(None, Fraction(0))).exp() * k**-s
+    return (factor * (k * n) ** -e * (1 + n / (e - 1))).upper()
 
 
 def _sum_bound(engine: Explicit, depth: int, s: Any, c: Any) -> Any:

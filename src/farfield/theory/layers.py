@@ -33,6 +33,10 @@ class Mixture:
         self.heads, self.residual = list(heads), residual
         self.start = min(h.start for h in heads)
 
+    @property
+    def rough(self) -> bool:
+        return any(h.rough for h in self.heads)
+
     def _mean(self, values: list[Any]) -> Any:
         share = arb(fmpq(self.residual.numerator, self.residual.denominator))
         return (1 - share) * sum(values, arb(0)) / len(self.heads)

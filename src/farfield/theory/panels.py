@@ -8,7 +8,7 @@ convergence proof supplies. No convexity or monotonicity is needed anywhere.
 
 from __future__ import annotations
 
-import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,14 +22,20 @@ from farfield.theory.precision import precision
 Far = Callable[[Any], Any | None]  # log X -> an upper bound of the sum over t >= X, or None if it is not proven there
 _LOW = 64  # bits for bounds
 _DIRECT = 1 << 10  # up to here terms are simply added
-_LONGEST = 1 << 16  # never add more terms than this
-_FIRST = (32, 64, 128, 256, 512, 1024, 4096)  # where Euler-Maclaurin may begin, counted from the start
+_LONGEST = 1 << 15  # never add more terms than this
+FIRST = (32, 64, 128, 256, 512, 1024, 4096)  # where Euler-Maclaurin may begin, counted from the start
 _ENDS = (7, 9, 10, 11, 12, 13, 14, 16, 18, 20, 24, 28, 32, *(int(32 * 1.25**i) for i in range(1, 40)))
 _MOST_PANELS = 4000
+_MOST_EVALUATIONS = 4000  # of the weight in one integral
+_BUDGET = 4.0  # seconds of work before one by one
 
 
-class _NotReachedError(Exception):
+class NotReachedError(Exception):
     """Euler-Maclaurin does not reach the precision from here."""
+
+
+class IntegralError(Exception):
+    """The integral takes too many evaluations: the weight oscillates."""
 
 
 def _largest(weight: Weight, low: Any, high: Any, r: Any) -> Any:
@@ -60,7 +66,7 @@ class SmoothSum:
                 if bound < self.error / 16:
                     break
             else:
-                raise _NotReachedError
+                raise NotReachedError
             p += 2  # a little more, so that all panels together stay below the error
             total, x, ratio, wide = arb(0), low, radius / low if low > 0 else None, False
             for _ in range(_MOST_PANELS):
@@ -73,10 +79,10 @@ class SmoothSum:
                     continue
                 total += piece
                 if not total < self.error:
-                    raise _NotReachedError
+                    raise NotReachedError
                 wide = bool(piece < self.error / 4096 and x > 4 * low)
                 x, ratio = high, radius / high
-            raise _NotReachedError
+            raise NotReachedError
 
     @staticmethod
     def _bound(p: int, width: Any, radius: Any, largest: Any) -> Any:
@@ -100,7 +106,7 @@ class SmoothSum:
         if best is None:
             if ratio is not None:
                 return self._panel(x, None, p)
-            raise _NotReachedError
+            raise NotReachedError
         return best[1:]
 
     # -- the boundary and the integral --------------------------------------------------------------------------
@@ -133,9 +139,11 @@ class SmoothSum:
                 return acb("nan")
 
         goal = self.error / 64
-        value = acb.integral(integrand, acb(a), acb(b), abs_tol=goal, rel_tol=arb(2) ** -ctx.prec).real
-        if not value.is_finite():
-            raise _NotReachedError
+        value = acb.integral(
+            integrand, acb(a), acb(b), abs_tol=goal, rel_tol=arb(2) ** -ctx.prec, eval_limit=_MOST_EVALUATIONS
+        ).real
+        if not value.is_finite() or (not value.rad() < self.error * 16 and value.rel_accuracy_bits() < ctx.prec // 2):
+            raise IntegralError
         return value
 
     def from_(self, j: int) -> Any:
@@ -181,41 +189,47 @@ class General(Series):
             raise UndecidedError("the first weights are all 0, and so the sum could not be enclosed")
         return top
 
-    def _end(self, error: Any) -> int | None:
+    def _end(self, error: Any, deadline: float) -> int | None:
         """The first exponent k tried for which the sum from 2**k on is below the error."""
         least = max(6, self.start.bit_length() + 1)
         for k in _ENDS:
+            if time.thread_time() > deadline:
+                return None
             bound = self.far(k) if k >= least else None
             if bound is not None and bound <= error:
                 return k
         return None
 
     def _prepare(self) -> tuple[list[Any], SmoothSum | None, Any]:
-        if ctx.prec in self._parts:
-            return self._parts[ctx.prec]
+        key = 0 if self.rough else ctx.prec
+        if key in self._parts:
+            return self._parts[key]
         error = self._scale() * arb(2) ** -ctx.prec
-        k = self._end(error)
+        deadline = time.thread_time() + _BUDGET
+        k = self._end(error, deadline)
         parts = None
         if k is not None and k > _DIRECT.bit_length() and self._smooth:
-            parts = self._by_panels(k, error)
+            parts = self._by_panels(k, error, deadline)
         if parts is None:
             parts = self._one_by_one(k)
+            if not parts[2] <= error:
+                self.rough, self._parts[0] = True, parts
         self._parts[ctx.prec] = parts
         return parts
 
-    def _by_panels(self, k: int, error: Any) -> tuple[list[Any], SmoothSum | None, Any] | None:
+    def _by_panels(self, k: int, error: Any, deadline: float) -> tuple[list[Any], SmoothSum | None, Any] | None:
         end, rest = arb(2) ** k, self.far(k)
-        for offset in _FIRST:
+        for offset in FIRST:
             first = self.start + offset
-            if not first < end:
+            if not first < end or time.thread_time() > deadline:
                 break
             try:
                 smooth = SmoothSum(self.weight, first, end, error)
                 tails = [smooth.from_(first) + arb(0).union(rest)]
-            except NotSmoothError:
+            except (NotSmoothError, IntegralError):
                 self._smooth = False
                 return None
-            except _NotReachedError:
+            except NotReachedError:
                 continue
             return self._add_up(tails, first), smooth, rest
         return None
@@ -233,8 +247,10 @@ class General(Series):
     def _add_up(self, tails: list[Any], first: int) -> list[Any]:
         for t in range(first - 1, self.start - 1, -1):
             value = self.term(t)
-            if not value.is_finite() or value < 0:
-                raise ValueError(f"the weight at distance {t} is not a number >= 0")
+            if value < 0:
+                raise ValueError(f"the weight at distance {t} is negative")
+            if not value.is_finite():
+                raise UndecidedError(f"the weight at distance {t} could not be enclosed")
             tails.append(tails[-1] + value)
         return tails[::-1]
 
@@ -244,5 +260,5 @@ class General(Series):
             return tails[j - self.start]
         if smooth is not None and arb(fmpz(j)) < smooth.end:
             return smooth.from_(j) + arb(0).union(rest)
-        bound = self.far(math.floor(math.log2(j)) if j < 1 << 1000 else j.bit_length() - 1)
+        bound = self.far(j.bit_length() - 1)
         return arb(0).union(rest if bound is None else bound.min(rest))

@@ -11,7 +11,7 @@ from farfield.formula import Formula, Node
 from farfield.theory.closed import DivergenceError, Series, UndecidedError, beyond, closed, logs_and_rest
 from farfield.theory.eulermaclaurin import smooth
 from farfield.theory.evaluation import NotSmoothError, Weight
-from farfield.theory.panels import _FIRST, SmoothSum, _NotReachedError
+from farfield.theory.panels import FIRST, IntegralError, NotReachedError, SmoothSum
 from farfield.theory.pieces import at, has_switch, pieces, ratio_at
 from farfield.theory.precision import precision
 from farfield.theory.shapes import Power, Shape, apply, ball, is_constant, shape, sign
@@ -66,15 +66,15 @@ class Stretch:
         if length > 2 * _SHORT:
             with precision(64):
                 error = max((self.weight(self.first + i).abs_upper() for i in range(4)), key=float)
-            for offset in _FIRST:
+            for offset in FIRST:
                 try:
                     found = SmoothSum(
                         self.weight, self.first + offset, arb(fmpz(self.last)), error * arb(2) ** -ctx.prec
                     )
                     return self._add_up([found.from_(self.first + offset)], self.first + offset), found
-                except NotSmoothError:
+                except (NotSmoothError, IntegralError):
                     break
-                except _NotReachedError:
+                except NotReachedError:
                     continue
         if length > _LONGEST:
             raise UndecidedError(f"the sum of {length} weights that vary this fast is too long to be certified")
@@ -161,6 +161,7 @@ class Row:
     """The weights of a row of n tokens, t = start ... n - 1, with `term`, `tail`, `head` and `B` like a series."""
 
     method = "finite sum"
+    rough = False
 
     def __init__(self, formula: Formula, length: int, start: int = 0):
         self.formula, self.length, self.start = formula, length, start

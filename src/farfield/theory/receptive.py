@@ -22,6 +22,7 @@ from farfield.theory.series import Encoding, bound_formula, series
 EPSILONS = ("0.5", "0.1", "1e-2", "1e-3", "1e-6", "1e-9", "1e-12")
 _MOST_BITS = 1 << 16  # the most precision that one comparison may take
 _MOST_DIGITS = 12_000  # of an answer
+_FARTHEST = 10**_MOST_DIGITS
 _DECIMAL = re.compile(
     r"\s*[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?\s*|\s*[+-]?\d{1,400}/\d{1,400}\s*"
 )
@@ -32,6 +33,8 @@ class Weights(Protocol):
 
     start: int
 
+    @property
+    def rough(self) -> bool: ...
     def term(self, j: int) -> Any: ...
     def tail(self, j: int) -> Any: ...
     def B(self) -> Any: ...  # noqa: N802
@@ -113,6 +116,8 @@ def smallest(weights: Weights, epsilon: Fraction) -> int:
     comparisons then confirm it, or a bracket is widened around it and halved.
     """
     guess = max(_guess(weights, epsilon), weights.start + 1)
+    if guess >= _FARTHEST:
+        _refuse_if_long(weights, epsilon)
     low, high, step = weights.start, None, 1  # tail(low) >= epsilon*B, tail(high) < epsilon*B
     j = guess
     while high is None or (low < guess and low == weights.start and step > 0):
@@ -126,36 +131,42 @@ def smallest(weights: Weights, epsilon: Fraction) -> int:
             if high is not None:
                 break
             j, step = j + step, 2 * step
-            _refuse_if_long(j)
+            if j > _FARTHEST:
+                _refuse_if_long(weights, epsilon)
+                high = _FARTHEST
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if below(weights, middle, epsilon) else (middle, high)
     return high
 
 
-def below(weights: Weights, j: int, epsilon: Fraction) -> bool:
+def below(weights: Weights, j: int, epsilon: Fraction, bits: int | None = None) -> bool:
     """Whether tail(j) < epsilon * B, decided: the precision is raised until it is, and ties are settled exactly."""
-    bits = _bits(j, epsilon)
-    width: Any = None
+    bits = bits or _bits(j, epsilon)
     while bits <= _MOST_BITS:
         with precision(bits):
             gap = arb(fmpq(epsilon.numerator, epsilon.denominator)) * weights.B() - weights.tail(j)
             if gap > 0 or gap <= 0:
                 return bool(gap > 0)
-            if not gap.is_finite():
-                raise UndecidedError(f"the sum of the weights beyond distance {j} could not be enclosed")
-            if weights.tie(j, epsilon):
-                return False
-            if width is not None and gap.rad() > width / 4:  # more precision no longer helps
-                raise UndecidedError(
-                    f"whether {j} tokens are enough could not be decided: the weights fall so slowly, or vary so "
-                    "fast, that their sum is enclosed only roughly"
-                )
-            width = gap.rad()
+        if not gap.is_finite():
+            raise UndecidedError(f"the sum of the weights beyond distance {_shown(j)} could not be enclosed")
+        if weights.tie(j, epsilon):
+            return False
+        if weights.rough:
+            raise UndecidedError(
+                f"whether {_shown(j)} tokens are enough could not be decided: the weights fall so slowly, or vary so "
+                "fast, that their sum is enclosed only roughly"
+            )
         bits *= 2
     raise UndecidedError(
-        f"whether {digits(j)[:40]} tokens are enough could not be decided: both sides agree to {_MOST_BITS} bits"
+        f"whether {_shown(j)} tokens are enough could not be decided: both sides agree to {_MOST_BITS} bits"
     )
+
+
+def _shown(j: int) -> str:
+    """A number of tokens in a sentence: all digits, or their number."""
+    text = digits(j)
+    return text if len(text) <= 30 else f"{text[0]}.{text[1:5]}e{len(text) - 1}"
 
 
 def _bits(j: int, epsilon: Fraction) -> int:
@@ -165,8 +176,9 @@ def _bits(j: int, epsilon: Fraction) -> int:
     return max(96, -(-need // step) * step)
 
 
-def _refuse_if_long(j: int) -> None:
-    if j.bit_length() > 3.33 * _MOST_DIGITS:
+def _refuse_if_long(weights: Weights, epsilon: Fraction) -> None:
+    """Say so if the answer is proven to have more digits than are ever written out."""
+    if not below(weights, _FARTHEST, epsilon, bits=128):
         raise UndecidedError(
             f"the receptive field has more than {_MOST_DIGITS} digits: no context will ever come near it"
         )
@@ -195,8 +207,9 @@ def _guess(weights: Weights, epsilon: Fraction) -> int:
                 new = arb(fmpz(j)) * (excess / (rate * arb(fmpz(j)))).mid().min(arb(j.bit_length() + 8)).exp()
         if not new.is_finite():
             return j
-        near = max(_nearest(new), weights.start + 1, j // 16)
-        _refuse_if_long(near)
+        near = min(max(_nearest(new), weights.start + 1, j // 16), _FARTHEST)
+        if near == _FARTHEST:
+            return near
         enough = _bits(near, epsilon)
         if abs(near - j) << (bits // 3) <= j or near == j:
             if bits >= enough:

@@ -76,7 +76,7 @@ def require_convergence(formula: Formula, start: int) -> None:
 
     verdict = convergence.check(formula, start=start).verdict
     if verdict == "diverges":
-        raise DivergenceError(f"the sum of the weights of {formula.text()} diverges, so it has no receptive field")
+        raise DivergenceError("", formula.text())
     if verdict != "converges":
         raise UndecidedError(f"whether the weights of {formula.text()} have a finite sum could not be decided")
 
@@ -86,11 +86,7 @@ def _series(formula: Formula, start: int) -> Series:
     try:
         return _best(formula, start)
     except DivergenceError as error:
-        raise DivergenceError(
-            f"the sum of the weights of {formula.text()} diverges, so it has no receptive field: {error}"
-            if "diverges, so it has" not in str(error)
-            else str(error)
-        ) from None
+        raise DivergenceError(error.reason, formula.text()) from None
 
 
 def _best(formula: Formula, start: int) -> Series:
@@ -131,6 +127,12 @@ class Pieces(Series):
         self.stretches = [Stretch(p.formula, p.first, p.last) for p in found if p.formula and p.last is not None]
         end = found[-1]
         self.last = None if end.formula is None else _series(end.formula, end.first)
+        if self.last is None and not self.stretches:
+            raise ValueError(f"all weights of {weight.formula.text()} are 0, so it has no receptive field")
+
+    @property
+    def rough(self) -> bool:  # type: ignore[override]
+        return self.last is not None and self.last.rough
 
     def _tail(self, j: int) -> Any:
         total = sum((s.from_(j) for s in self.stretches if s.last > j), arb(0))
