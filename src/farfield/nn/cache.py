@@ -15,6 +15,7 @@ Shapes: B samples, H heads, M new tokens, N keys, D width of a head.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Sequence
@@ -45,6 +46,7 @@ ROWS = 1024  # of a prompt that are computed together: bounds the memory of a lo
 LEAST = 256  # tokens that a head keeps at least if its window is measured: a shorter stretch measures too little
 FIRST_GAP = 2.0  # logit gap that is assumed before anything is measured
 MARGIN = 1.0  # by which a window covers more than the largest gap so far
+LARGEST_BOUND = 350  # of the logits, for which a window is looked for
 JOIN = 256  # a head joins a wider one's buffer if that costs it at most so many tokens
 LONG = 1 << 16  # tokens from which a window is worth a warning: nothing is saved before
 
@@ -135,7 +137,6 @@ class BoundedLayer(CacheLayerMixin):
         self.cache, self.number = cache, number
         heads = cache.biases.heads
         self.count = 0  # tokens so far
-        self.start: Tensor | None = None  # (B,): the column of each sample's first token, if there is padding
         gap = FIRST_GAP if cache.logit_bound is None else 2 * float(cache.logit_bound)
         self.covered = torch.full((heads,), gap, dtype=torch.float64)
         self.gap = torch.full((heads,), -math.inf, dtype=torch.float64)  # the largest so far
@@ -147,9 +148,9 @@ class BoundedLayer(CacheLayerMixin):
         self.largest: Tensor | None = None  # (4, B, H): norms of far keys, far values, all keys, all values
 
     # ---------------------------------------------------------------------------------------------- attention
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, scale: float, mask: Tensor | None) -> Float[Tensor, "B H M D"]:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Float[Tensor, "B H M D"]:
         """Attention of new tokens to what is kept and to themselves; then they are kept too."""
-        self._accept(q, k, mask)
+        self._accept(q, k)
         k, v = k.detach(), v.detach()
         parts = []
         a = 0
@@ -159,7 +160,12 @@ class BoundedLayer(CacheLayerMixin):
             a = b
         return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
 
-    def _accept(self, q: Tensor, k: Tensor, mask: Tensor | None) -> None:
+    @property
+    def start(self) -> Tensor | None:
+        """The column of each sample's first token, (B,); None where there is no padding."""
+        return self.cache.start
+
+    def _accept(self, q: Tensor, k: Tensor) -> None:
         heads = self.cache.biases.heads
         if q.shape[1] != heads or k.shape[1] != heads:
             raise ValueError(
@@ -178,10 +184,6 @@ class BoundedLayer(CacheLayerMixin):
                 f"the cache was made for texts of at most {limit} tokens, but token {limit + 1} came; give a larger "
                 "context"
             )
-        if mask is None:
-            self.start = None
-        elif self.start is None or q.shape[2] > 1:
-            self.start = first_tokens(mask, self.count + q.shape[2])
 
     def _rows_at_once(self) -> int:
         """How many tokens may be computed before windows are looked at again."""
@@ -429,23 +431,10 @@ class BoundedLayer(CacheLayerMixin):
         """Keep these samples, in this order: beam search."""
         if self.largest is None:
             return
+        samples = samples.to(self.largest.device)
         self.largest = self.largest[:, samples]
-        if self.start is not None:
-            self.start = self.start[samples]
         for group in self.groups:
             group.ring.select(samples)
-
-    def reorder_cache(self, beam_idx: Tensor) -> None:
-        if self.largest is not None:
-            self.select(beam_idx.to(self.largest.device))
-
-    def batch_select_indices(self, indices: Tensor) -> None:
-        self.reorder_cache(indices)
-
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        if self.largest is not None:
-            samples = torch.arange(self.largest.shape[1], device=self.largest.device)
-            self.select(samples.repeat_interleave(repeats))
 
     def bytes(self) -> int:
         """Memory of keys, values and biases."""
@@ -485,7 +474,8 @@ class BoundedCache(Cache):
         self.biases: Biases = biases_of(model)
         self.biases.weights(0, 0, self.context)  # says at once if there is no sum
         self.given_mask: Tensor | None = None  # of a model that hides it from its attention (bounded.py)
-        self.padding = 0  # columns before which some sample may have padding
+        self.start: Tensor | None = None  # (B,): the column of each sample's first token, if there is padding
+        self.padding = 0  # the largest of them
         self._known: dict[tuple[int, int, Fraction], int] = {}
         super().__init__(layers=[BoundedLayer(self, number) for number in range(self.biases.layers)])
 
@@ -499,10 +489,18 @@ class BoundedCache(Cache):
         scale: float | None = None,
     ) -> Float[Tensor, "B H M D"]:
         """Attention of new tokens in one layer; the mask is true for the tokens of each sample, padding stands before."""
-        if mask is not None:
-            self.padding = max(self.padding, int((~mask).sum(-1).max()))
+        if layer == 0:  # the mask is the same for all layers
+            self._note(mask, self.get_seq_length(), q.shape[2])
         scale = q.shape[3] ** -0.5 if scale is None else scale
-        return self.layers[layer].attend(q, k, v, scale, mask)
+        return self.layers[layer].attend(q, k, v, scale)
+
+    def _note(self, mask: Tensor | None, before: int, new: int) -> None:
+        """Remember where each sample begins, until every sample has begun."""
+        if mask is None:
+            self.start, self.padding = None, 0
+        elif self.start is None or new > 1 or self.padding >= before:
+            self.start = first_tokens(mask, before + new)
+            self.padding = int(self.start.max())
 
     def window(self, layer: int, head: int, logit_bound: Fraction | None) -> int:
         """The window of a head for a bound on its logits; with None, the one to start measuring with."""
@@ -516,12 +514,12 @@ class BoundedCache(Cache):
         return max(self._known[key], least)
 
     def _window(self, layer: int, head: int, bound: Fraction) -> int:
-        try:
-            window = smallest_window(self.biases.weights(layer, head, self.context), self.epsilon, bound)
-        except UndecidedError:
-            window = 1 << 62
+        window = 1 << 62  # more than anyone will write
+        if bound <= LARGEST_BOUND:  # beyond, exp(2M) itself is more than a double holds
+            with contextlib.suppress(UndecidedError):
+                window = min(window, smallest_window(self.biases.weights(layer, head, self.context), self.epsilon, bound))
         if window >= (LONG if self.context is None else min(LONG, self.context)):
-            told = f"{window} tokens" if window < 1 << 50 else "more tokens than anyone will write"
+            told = f"{window} tokens" if window < 1 << 62 else "more tokens than anyone will write"
             warnings.warn(
                 f"head {head + 1} of layer {layer + 1} needs a window of {told} for epsilon = {self.limit:g}: "
                 "in shorter texts it keeps every key",
@@ -529,6 +527,26 @@ class BoundedCache(Cache):
                 stacklevel=3,
             )
         return window
+
+    def reset(self) -> None:
+        """Forget the text, the certificate and the measured windows."""
+        self.start, self.padding, self.warned, self.given_mask = None, 0, False, None
+        super().reset()
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Keep these samples, in this order: beam search."""
+        for layer in self.layers:
+            layer.select(beam_idx)
+        if self.start is not None:
+            self.start = self.start[beam_idx.to(self.start.device)]
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        self.reorder_cache(indices)
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        largest = self.layers[0].largest
+        if largest is not None:
+            self.reorder_cache(torch.arange(largest.shape[1], device=largest.device).repeat_interleave(repeats))
 
     def certificate(self) -> CertificateTable:
         """For each layer and head the largest share of attention that any token so far can have lost, with proof."""
@@ -563,7 +581,7 @@ def grouped(windows: Sequence[int]) -> list[Group]:
     return [Group(sorted(heads), max(windows[h] for h in heads)) for heads in groups]
 
 
-def first_tokens(mask: Bool[Tensor, "B N"], columns: int) -> Tensor | None:
+def first_tokens(mask: Bool[Tensor, "B N"], columns: int) -> Tensor:
     """The column of each sample's first token; one sentence unless all padding stands before."""
     if mask.shape[1] != columns:
         raise ValueError(f"the attention mask has {mask.shape[1]} columns, but {columns} tokens were given so far")

@@ -24,10 +24,10 @@ from farfield.theory.closed import DivergenceError, UndecidedError
 from farfield.theory.layers import head_parameters
 from farfield.theory.partial import Row
 from farfield.theory.precision import precision
-from farfield.theory.receptive import Weights, exact_epsilon, smallest, whole
+from farfield.theory.receptive import Weights, digits, exact_epsilon, smallest, whole
 from farfield.theory.series import Encoding, bound_formula, series
 
-_LARGEST_BOUND = 10_000  # of |q.k|/sqrt(d): beyond it nothing can be said that anyone could use
+LARGEST_BOUND = 10_000  # of |q.k|/sqrt(d): beyond it nothing can be said that anyone could use
 
 
 def exact_bound(logit_bound: str | float | Fraction) -> Fraction:
@@ -36,8 +36,8 @@ def exact_bound(logit_bound: str | float | Fraction) -> Fraction:
         value = Fraction(str(logit_bound).strip())
     except (ValueError, ZeroDivisionError):
         raise ValueError(f"the logit bound must be a number >= 0, such as 5, not {str(logit_bound)[:40]!r}") from None
-    if not 0 <= value <= _LARGEST_BOUND:
-        raise ValueError(f"the logit bound must lie from 0 to {_LARGEST_BOUND}, not {str(logit_bound)[:40]}")
+    if not 0 <= value <= LARGEST_BOUND:
+        raise ValueError(f"the logit bound must lie from 0 to {LARGEST_BOUND}, not {str(logit_bound)[:40]}")
     return value
 
 
@@ -79,8 +79,8 @@ def smallest_window(weights: Weights, epsilon: str | float | Fraction, logit_bou
     if m == 0:
         found = smallest(weights, eps)  # the smallest w with tail(w) < epsilon*B; a tie is enough here
         return found - 1 if found - 1 > weights.start and weights.tie(found - 1, eps) else found
-    bits = 96
-    while bits <= 1 << 14:
+    bits = 96 + 6 * math.ceil(m)  # a power law's window has about 2M/ln 2 bits
+    while bits <= 1 << 17:
         with precision(bits + 8 + 4 * math.ceil(m)):
             e = _ball(eps)
             share = e / (e + (1 - e) * (2 * _ball(m)).exp())
@@ -89,7 +89,7 @@ def smallest_window(weights: Weights, epsilon: str | float | Fraction, logit_bou
         if least == most:
             return most
         bits *= 4
-    raise UndecidedError(f"whether {least} or {most} tokens are enough could not be decided")
+    raise UndecidedError(f"whether {digits(least)[:40]} tokens are enough could not be decided")
 
 
 @dataclass(frozen=True)
