@@ -205,6 +205,13 @@ def test_a_tie_at_a_jump_is_found():
     assert check_certificate(formula, "converges", {"claim": "finite", "from": "5"}) == []
 
 
+def test_a_jump_that_comes_ever_closer_is_no_violation():
+    """1 - exp(-t) is below 1, but no ball of moderate size tells so at t = 10^6."""
+    found = examine(parse("weight: floor(1-exp(-t))"), "converges", {"claim": "finite", "from": "1"})
+    assert found.violations == []
+    assert found.tested > 900
+
+
 def test_a_part_too_close_to_zero_is_reported_as_untested():
     """log(1 + exp(-sqrt(t))) at t = 2**100 needs 2**50 bits."""
     formula = parse("weight: 1/(t*log(1+exp(-sqrt(t))))")

@@ -28,7 +28,8 @@ __all__ = ["Examination", "check_certificate", "examine", "proves", "statement"]
 
 SAMPLES = 1000  # consecutive integers from the start of the range
 DOUBLINGS = 300
-EXACT_BITS = 2048  # below 2 ** this, whatever stays undecided is a violation
+STRICT_BITS = 12  # below 2 ** this, a comparison that stays undecided is a violation
+EXACT_BITS = 2048  # below 2 ** this, integers are written out
 FAR_BITS = 1 << 20  # beyond 2 ** this, even the start of the range is not tested
 REPORTED = 10  # violations after which the search ends
 GIVEN_UP = 100  # undecided comparisons after which the search ends
@@ -184,8 +185,9 @@ def _first_integer(claim: Claim) -> tuple[int | None, int]:
 # ---------------------------------------------------------------------------------------------------- one distance
 def _examine_distance(formula: Formula, claim: Claim, t: arb, bits: int, found: Examination) -> None:
     """Compare the two sides at one distance, with more and more bits until the comparison is decided."""
-    exact = bits <= EXACT_BITS
-    precision, most = (64 + bits, 4096 + 8 * bits) if exact else (128, 1024)
+    strict = bits <= STRICT_BITS
+    precision = 64 + bits if bits <= EXACT_BITS else 128
+    most = 16384 if strict else 4096 + 8 * bits if bits <= EXACT_BITS else 1024
     while True:
         with ctx.workprec(precision):
             holds = _holds(formula, claim, t)
@@ -201,7 +203,7 @@ def _examine_distance(formula: Formula, claim: Claim, t: arb, bits: int, found: 
         with ctx.workprec(precision):
             reason = _excuse(formula, claim, t)
         where = f"at t = {_shown(t)} the comparison is undecided with {precision} bits"
-        if reason is None and exact:
+        if reason is None and strict:
             found.violations.append(where)
         else:
             found.untested.append(where + (f": {reason}" if reason else ""))
