@@ -15,7 +15,6 @@ import datetime
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from farfield.estimate import peak_memory
 from farfield.presets import PRESETS
 
 ROWS = {"small": 32, "paper-wikitext": 2}  # samples in a step
@@ -105,12 +105,11 @@ def evaluate_long() -> None:
     torch.set_num_threads(1)
     shape = PRESETS["paper-wikitext"]
     model = model_of("ours", shape).eval()
-    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    loaded = peak_memory()
     ids = torch.randint(shape["vocabulary"], (1, LONG))
     with torch.no_grad():
         loss = model(input_ids=ids, labels=ids).loss.item()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"tokens": LONG, "peak_bytes": peak, "before_bytes": loaded, "loss": loss}))
+    print(json.dumps({"tokens": LONG, "peak_bytes": peak_memory(), "before_bytes": loaded, "loss": loss}))
 
 
 def machine() -> dict[str, Any]:

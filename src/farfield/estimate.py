@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from farfield.presets import Settings
@@ -85,8 +87,17 @@ def _peak_memory() -> int:
     """The most memory that this process has had, in bytes."""
     import torch
 
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated()
+    return torch.cuda.max_memory_allocated() if torch.cuda.is_available() else peak_memory()
+
+
+def peak_memory() -> int:
+    """The most main memory that this program has had, in bytes.
+
+    Linux knows it exactly; `getrusage`, which others have, counts what the process was before it became this program.
+    """
+    status = Path("/proc/self/status")
+    if status.exists() and (found := re.search(r"VmHWM:\s*(\d+) kB", status.read_text())):
+        return int(found[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

@@ -21,6 +21,8 @@ IGNORED = -100
 
 def vocabulary_loss(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, *, chunk: int | None = None) -> Tensor:
     """Mean cross-entropy of `hidden @ weight.T` against the targets; a target of -100 does not count."""
+    if not torch.is_grad_enabled():  # inside a Function everything looks as if gradients were wanted
+        hidden_ND, weight_VD = hidden_ND.detach(), weight_VD.detach()
     return _VocabularyLoss.apply(hidden_ND, weight_VD, target_N, chunk)
 
 
