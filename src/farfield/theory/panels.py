@@ -26,7 +26,7 @@ _LONGEST = 1 << 15  # never add more terms than this
 FIRST = (32, 64, 128, 256, 512, 1024, 4096)  # where Euler-Maclaurin may begin, counted from the start
 _ENDS = (7, 9, 10, 11, 12, 13, 14, 16, 18, 20, 24, 28, 32, *(int(32 * 1.25**i) for i in range(1, 40)))
 _MOST_PANELS = 4000
-_MOST_EVALUATIONS = 4000  # of the weight in one integral
+_MOST_EVALUATIONS = 80  # of the weight in one integral, for each bit of precision
 _BUDGET = 4.0  # seconds of work before one by one
 
 
@@ -124,7 +124,7 @@ class SmoothSum:
         knots, step, stop = [arb(max(self.first, 1)).log().mid()], arb(1), self.end.log()
         while (knots[-1] + step) < stop:
             knots.append((knots[-1] + step).mid())
-            step = step * 2 if len(knots) > 4 else step
+            step = (step * 2).min(arb(32)) if len(knots) > 4 else step
         values = [self._integral(knots[-1], stop)]
         for a, b in zip(knots[-2::-1], knots[:0:-1], strict=True):
             values.append(values[-1] + self._integral(a, b))
@@ -140,7 +140,12 @@ class SmoothSum:
 
         goal = self.error / 64
         value = acb.integral(
-            integrand, acb(a), acb(b), abs_tol=goal, rel_tol=arb(2) ** -ctx.prec, eval_limit=_MOST_EVALUATIONS
+            integrand,
+            acb(a),
+            acb(b),
+            abs_tol=goal,
+            rel_tol=arb(2) ** -ctx.prec,
+            eval_limit=_MOST_EVALUATIONS * ctx.prec,
         ).real
         if not value.is_finite() or (not value.rad() < self.error * 16 and value.rel_accuracy_bits() < ctx.prec // 2):
             raise IntegralError
