@@ -13,6 +13,7 @@ by a seed, where out of every 20 documents one goes to valid and one to test.
 from __future__ import annotations
 
 import codecs
+import functools
 import gzip
 import hashlib
 import json
@@ -141,18 +142,20 @@ def _python_corpus(seed: int, limit: int | None) -> Corpus:
     skipped = {"site-packages", "dist-packages", "__pycache__"}
     files = sorted(p for p in root.rglob("*.py") if not skipped & set(p.relative_to(root).parts))
 
-    def chosen(split: str) -> Iterator[tuple[str, str]]:
-        number = 0
+    @functools.cache  # 31 MB, read once for its digest and for its tokens
+    def documents() -> list[tuple[str, str]]:
+        found = []
         for file in files:
             try:
                 text = file.read_bytes().decode()
             except (UnicodeDecodeError, OSError):
                 continue  # a few of Python's own test files are broken on purpose
-            if not text:
-                continue
-            if assigned_split(number, seed) == split:
-                yield file.relative_to(root).as_posix(), text
-            number += 1
+            if text:
+                found.append((file.relative_to(root).as_posix(), text))
+        return found
+
+    def chosen(split: str) -> Iterator[tuple[str, str]]:
+        return (one for number, one in enumerate(documents()) if assigned_split(number, seed) == split)
 
     def identity(split: str) -> dict[str, Any]:
         total = hashlib.sha256()

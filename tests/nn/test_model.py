@@ -80,6 +80,27 @@ def test_the_loss_in_bfloat16_has_float32_gradients_for_float32_weights() -> Non
     assert (hidden.grad.dtype, weight.grad.dtype) == (torch.bfloat16, torch.float32)
 
 
+def peak_growth(code: str) -> float:
+    """By how many MB the peak memory of a fresh process grows while it runs some lines."""
+    before = "import torch; torch.set_num_threads(1)\nfrom farfield.estimate import peak_memory\n"
+    before += "from farfield.nn.loss import vocabulary_loss\nfrom farfield.nn.model import *\nbefore = peak_memory()\n"
+    return float(run_python(f"{before}{code}\nprint((peak_memory() - before) / 1e6)"))
+
+
+def test_the_loss_never_holds_all_logits() -> None:
+    """2,048 rows of 50,265 logits are 412 MB, and their gradient as many; a chunk is 67 MB."""
+    code = "h, w = torch.randn(2048, 16, requires_grad=True), torch.randn(50265, 16, requires_grad=True)\n"
+    code += "vocabulary_loss(h, w, torch.randint(50265, (2048,))).backward()"
+    assert peak_growth(code) < 150
+
+
+@pytest.mark.long
+def test_18_times_the_length_stays_under_2_gb() -> None:
+    code = "model = FarfieldForCausalLM(FarfieldConfig()).eval()\nids = torch.randint(50265, (1, 9216))\n"
+    code += "with torch.no_grad(): model(ids, labels=ids)\nassert peak_memory() < 2e9"
+    assert peak_growth(code) < 2000
+
+
 # --- the model --------------------------------------------------------------------------------------------------------
 
 
