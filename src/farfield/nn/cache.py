@@ -45,7 +45,7 @@ SCOPE = "certified for each attention layer by itself, not for the network as a 
 ROWS = 1024  # of a prompt that are computed together: bounds the memory of a long prompt
 LEAST = 256  # tokens that a head keeps at least if its window is measured: a shorter stretch measures too little
 FIRST_GAP = 2.0  # logit gap that is assumed before anything is measured
-MARGIN = 1.0  # by which a window covers more than the largest gap so far
+MARGIN = 2.0  # by which a window covers more than the largest gap so far; it is renewed when half of it is used up
 LARGEST_BOUND = 350  # of the logits, for which a window is looked for
 JOIN = 256  # a head joins a wider one's buffer if that costs it at most so many tokens
 LONG = 1 << 16  # tokens from which a window is worth a warning: nothing is saved before
@@ -341,7 +341,7 @@ class BoundedLayer(CacheLayerMixin):
             self.over += (found.share > self.cache.limit).sum((0, 2)).cpu()
             self._exceeded(share, over)
         if self.cache.logit_bound is None:
-            ahead = self.gap > self.covered
+            ahead = self.gap > self.covered - MARGIN / 2
             if bool(ahead.any()):
                 self._widen(ahead | over)
         elif bool(over.any()):
@@ -375,7 +375,7 @@ class BoundedLayer(CacheLayerMixin):
         """Give these heads the window that their largest gap so far asks for, where that is allowed."""
         changed = []
         for group in self.groups:
-            if not (self.cache.policy == "widen" or self._whole(group)):
+            if self.cache.logit_bound is not None and self.cache.policy != "widen":
                 continue
             for h in group.heads:
                 if not bool(heads[h]) or not math.isfinite(float(self.gap[h])):
@@ -448,8 +448,8 @@ class BoundedCache(Cache):
     model: a farfield model, or a BLOOM or MPT of transformers after `farfield.bound`.
     epsilon: the share of attention that a token may lose in any one head.
     logit_bound: choose the windows before inference, for |q.k|/sqrt(d) up to this bound (Theorem A). Without it they are
-        measured: nothing is dropped before 256 tokens, and a head's first key not before the window covers every token
-        so far with a margin.
+        measured: a head keeps 256 tokens or more, drops its first key only when its window covers every token so far
+        with a margin, and grows as larger logits are met.
     policy: what to do when a token's certified share exceeds epsilon all the same: "widen" the window from then on,
         "warn" once, or "stop" with a CertificateError before the token is used.
     context: the longest text, if there is one. Encodings whose series diverges need it.

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
 
+LEAST_SHARE = 1e-300  # what a double cannot tell from 0 is not 0
+
+
 class Seen(NamedTuple):
     """The largest norms that each row knows of: keys and values that were dropped before it, and all up to it."""
 
@@ -93,7 +96,7 @@ def certify(
     far = query * seen.far_key
     x = far + log_tail - low
     x = x + 1e-9 * (far + log_tail.abs() + low.abs() + 1)
-    share = torch.sigmoid(x) * (1 + 1e-12)
+    share = torch.sigmoid(x).clamp(min=LEAST_SHARE) * (1 + 1e-12)
     share = torch.where(share <= 1, share, 1.0)  # NaN too
     share = torch.where(dropped, share, 0.0)
     # An average of values is no longer than the longest of them. 0 times infinity: nothing was lost.
