@@ -41,7 +41,8 @@ INSIDE_THE_LIMITS = {
     "cancelling": "exp(exp(t)) - exp(exp(t)) - t",
     "oscillating": "sin(" * 30 + "t" + ")" * 30,
     "roots of roots": "sqrt(2+" * 25 + "t" + ")" * 25,
-    "parameters": "-" + "*".join(f"a{i}" for i in range(60)) + "*t",
+    "ten parameters": "-" + "*".join(f"a{i}" for i in range(10)) + "*t",
+    "sixty parameters": "-" + "*".join(f"a{i}" for i in range(60)) + "*t",
 }
 
 CHILD = """
