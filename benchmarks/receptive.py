@@ -6,7 +6,7 @@
 Rivals: the paper's `draw()` (its appendix, in numpy), a plain cumulative sum in double precision, and mpmath.nsum with
 bisection on j. The reference values are those of tests/oracles/trf.json, which were found by two methods each, and for
 the further formulas a sum of 20,000 terms in 128 bits. `draw` and the plain sum get four times as many terms as the
-answer needs, up to four million; an answer that needs more counts as not reached. mpmath gets half a second for each value.
+answer needs, up to four million; an answer that needs more counts as not reached. mpmath gets half a second a value.
 Times are seconds of processor time for one value, from the text of the formula on, with nothing kept from before.
 """
 

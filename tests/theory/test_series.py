@@ -183,6 +183,14 @@ def test_sums_that_are_rational(text, j, value):
         assert series(text).tail(j).contains(arb(Fraction(value).numerator) / Fraction(value).denominator)
 
 
+def test_a_weight_of_zero_ends_the_series():
+    with precision(128):
+        assert series("weight: where(t < 5, 2, 0)").B() == 10
+        assert series("weight: where(t < 5, 0, 2**(-t))").B().contains(arb(1) / 16)
+    with pytest.raises(ValueError, match="all weights"):
+        series("where(t < 5, -inf, -inf)")
+
+
 def test_the_start_leaves_out_what_lies_before():
     with precision(128):
         late = series("-2*log(t)", start=1)

@@ -39,7 +39,7 @@ def pieces(formula: Formula, start: int) -> list[Piece]:
     """The pieces of a formula from `start` on, in order; one piece if there is nothing to switch."""
     found: list[Piece] = []
     for first, last, node in _cut(formula.node, start, None):
-        zero = node.op == "-inf"
+        zero = node.op == "-inf" or (formula.weight and not node.free() and exact_value(node, {}) == 0)
         found.append(Piece(first, last, None if zero else replace(formula, node=node, source="")))
         if len(found) > _MOST_PIECES:
             raise UndecidedError(f"the formula has more than {_MOST_PIECES} pieces")
