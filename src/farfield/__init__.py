@@ -2,12 +2,16 @@
 
     import farfield as ff
     ff.check("-2*log(t + 1)")          # verdict and proof
+    ff.trf("type1", 1e-3, k=1/16)      # how many tokens hold all but a thousandth of the weight
+    ff.design("alibi", 4096, 0.01)     # which slope sees 4,096 tokens
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
+
+from farfield import registration
 
 __version__ = "0.1.0"
 
@@ -18,6 +22,15 @@ _PLACES = {
     "parse": "farfield.formula",
     "Formula": "farfield.formula",
     "FormulaError": "farfield.formula",
+    "series": "farfield.theory.series",
+    "trf": "farfield.theory.receptive",
+    "reach": "farfield.theory.receptive",
+    "leak": "farfield.theory.receptive",
+    "layer": "farfield.theory.layers",
+    "model_reach": "farfield.theory.layers",
+    "law": "farfield.theory.law",
+    "compare": "farfield.theory.comparison",
+    "design": "farfield.theory.design",
     "ENCODINGS": "farfield.zoo",
     "find": "farfield.zoo",
     "BoundedCache": "farfield.nn.cache",
@@ -25,6 +38,9 @@ _PLACES = {
 }
 
 __all__ = [*_PLACES]
+
+
+registration.install()  # AutoModelForCausalLM.from_pretrained finds our models after `import farfield`
 
 
 def __getattr__(name: str) -> Any:

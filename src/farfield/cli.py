@@ -19,8 +19,11 @@ app = App(
     help_format="plaintext",
 )
 app.command("farfield.commands.check:check_command", name="check", help="Does the series converge? Verdict and proof.")
+app.command("farfield.commands.compare:compare_command", name="compare", help="Receptive fields side by side.")
+app.command("farfield.commands.design:design_command", name="design", help="Which parameter gives a wanted reach?")
 app.command("farfield.commands.zoo:zoo_command", name="zoo", help="List every named encoding.")
 app.command("farfield.commands.window:window_command", name="window", help="How many tokens must each head keep?")
+app.command("farfield.commands.train:train_command", name="train", help="Train a language model with any encoding.")
 app.command("farfield.commands.generate:generate_command", name="generate", help="Write on, with a bounded cache.")
 app.command(
     "farfield.commands.evaluate:evaluate_command", name="evaluate", help="Perplexity from 1x to 18x the training length."
