@@ -42,6 +42,7 @@ FAST = [
     "-log(1 + t**2 + exp(t/10))",
     "-t/9 - floor(sqrt(t))",
     "-0.3*t*log(t+2)/log(t+3)",
+    "-sqrt(t) - floor(t)/3",
 ]
 SLOW = [
     "-2*log(t+1)",

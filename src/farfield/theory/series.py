@@ -9,6 +9,7 @@ a step function, and for everything else the general method. Every value is an A
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -26,7 +27,7 @@ from farfield.theory.panels import Far, General
 from farfield.theory.partial import Stretch, undefined
 from farfield.theory.pieces import has_switch, pieces, ratio_at
 from farfield.theory.precision import precision
-from farfield.theory.shapes import as_node, shape
+from farfield.theory.shapes import as_node, shape, without_idle_floors
 
 Encoding = str | Formula | zoo.Encoding
 
@@ -90,6 +91,7 @@ def _series(formula: Formula, start: int) -> Series:
 
 
 def _best(formula: Formula, start: int) -> Series:
+    formula = replace(formula, node=without_idle_floors(formula.node))
     weight = Weight(formula)
     with precision(64):
         first = weight(start)

@@ -343,6 +343,18 @@ def _whole_valued(a: Shape) -> bool:
     return coefficients is not None and all(isinstance(c, Fraction) and c.denominator == 1 for c in coefficients)
 
 
+def without_idle_floors(node: Node) -> Node:
+    """The expression without the floors that change nothing at whole t, such as floor(t)."""
+    if not node.args:
+        return node
+    args = tuple(without_idle_floors(a) for a in node.args)
+    if node.op == "floor" and args[0].free() <= {"t"}:
+        inner = shape_of_node(args[0])
+        if inner is not None and _whole_valued(inner):
+            return args[0]
+    return Node(node.op, args, node.value, node.column)
+
+
 def shape(formula: Formula) -> Shape | None:
     """The shape of the bias r(t) of a formula without open parameters, or None if it has none."""
     try:
