@@ -240,8 +240,8 @@ def test_binding_cannot_pass_the_limits():
             formula.bind(n=n)
 
 
-WORDS = r"""t k p pi exp log sqrt sin cos abs min max floor sum where inf nan x ln e if lambda import __class__ ( ) , ( )
-+ - * / ** ^ < <= > >= == // . .. 1 2 0 0.5 1e3 1e999 99999999 weight: bias: ' \ é 𝟙 ＋ ∞ {} [ ] @ " #"""
+WORDS = r"""t k p pi exp log sqrt sin cos abs min max floor sum where inf nan x ln e if lambda import __class__ ( ) ,
+( ) + - * / ** ^ < <= > >= == // . .. 1 2 0 0.5 1e3 1e999 99999999 weight: bias: ' \ é 𝟙 ＋ ∞ {} [ ] @ " #"""
 PIECES = st.sampled_from([*WORDS.split(), "\n", "\t", "\x00", "\u200b", "\ud800"])
 
 
