@@ -6,7 +6,7 @@ Conventions of README.md, CONTRIBUTING.md and docs/*.md:
 - Each ```python block is run in a namespace of its own. If a ```text block follows it, that is what it prints;
   otherwise it prints nothing.
 - A line `...` in shown output stands for any number of lines. Spaces at the end of a line do not count.
-- A fence that says `no-run` (```console no-run) is not run; the test names it as skipped.
+- A fence that says `no-run` (```console no-run) is not run, nor are the pages in NOT_RUN; they are listed as skipped.
 
 `python tests/test_docs.py` writes the shown outputs anew, except those with a `...` line.
 """
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)[ \t]*([^\n]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 SHELLS = ("bash", "console")
-NEED_A_RUN = ("training.md",)  # pages that load a trained model: nothing on them is run
+NOT_RUN = ("attention.md", "training.md")  # pages about torch and trained models: what they show is not run
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def blocks(page: Path) -> Iterator[Shown]:
     text = page.read_text(encoding="utf-8")
     found = list(FENCE.finditer(text))
     for block, after in zip_longest(found, found[1:]):
-        language, run = block[1], "no-run" not in block[2].split() and page.name not in NEED_A_RUN
+        language, run = block[1], "no-run" not in block[2].split() and page.name not in NOT_RUN
         line = text.count("\n", 0, block.start()) + 1
         if language in SHELLS:
             yield from commands(page, text, block, run)
