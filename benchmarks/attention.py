@@ -85,9 +85,9 @@ def available_gb() -> float:
     return 0.0
 
 
-def measure(n: int, threads: int, train: bool, peers: list[str], say: Console) -> list[Measured]:
+def measure(n: int, threads: int, train: bool, peers: list[str], rounds: int | None, say: Console) -> list[Measured]:
     """Every rival at one length."""
-    rounds = 5 if n <= 2048 else 3 if n <= 4096 else 2 if n <= 9216 else 1  # with each peer
+    rounds = rounds or (5 if n <= 2048 else 3 if n <= 4096 else 2 if n <= 9216 else 1)  # with each peer
     own = ["limit", *(TRAIN if train else FORWARD)]
     if n > 2 * max(LENGTHS):
         own, peers = ["limit", "ours, skipping", "ours, window 512"], []
@@ -289,6 +289,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rivals", nargs="*", choices=PEERS, default=list(PEERS), help="which peers")
     parser.add_argument("--modes", nargs="+", choices=("forward", "train"), default=["forward", "train"])
+    parser.add_argument("--rounds", type=int, help="repeats beside each peer; our variants run beside every one")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=pathlib.Path, help="write every number, after each step")
     parser.add_argument("--add", action="store_true", help="keep results of the JSON file that are not measured again")
@@ -305,7 +306,7 @@ def main() -> int:
         for threads in given.threads:
             for mode in given.modes:
                 if mode == "forward" or n <= max(LENGTHS):
-                    found = measure(n, threads, mode == "train", given.rivals, say)
+                    found = measure(n, threads, mode == "train", given.rivals, given.rounds, say)
                     results = together(results, found)
                     if given.json:  # after each step, so that a long run that is cut short is not lost
                         record = {"date": date, "machine": place, "figures": figures(results)}

@@ -284,4 +284,4 @@ def test_gradients_over_many_tiles_agree_with_the_dense_reference(window, draw):
         torch.autograd.grad((o * weight.to(o.dtype)).sum(), (q, k, v, bias)) for o in (out, want, dense)
     )
     for a, b, c in zip(ours, exact, rough, strict=True):
-        assert rms(a - b) <= 1.2 * rms(c - b) + 1e-9
+        assert rms(a - b) <= 2.5 * rms(c - b) + 1e-9  # weights come back from the log-sum-exp, not from memory

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from farfield.nn import Bias, attention, reference
 from farfield.nn.flex import block_mask, flex
 
-pytestmark = pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile"),
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf"),
+]
 
 
 @pytest.mark.parametrize(

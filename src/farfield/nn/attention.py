@@ -17,7 +17,7 @@ from torch import Tensor
 
 from farfield.nn.flash import Flash
 from farfield.nn.pieces import plan, spans_of
-from farfield.nn.skip import Reach
+from farfield.nn.skip import Reach, worth
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -96,7 +96,8 @@ def attention(
 
         out, lse = flex(q, k, v, vector, windows, mask, scale, return_lse)
     else:
-        reach = Reach(vector, q.dtype, vector.requires_grad) if skip and bias is not None else None
+        skip = skip and bias is not None and worth(keys - q.shape[2] / 2, q.shape[2])
+        reach = Reach(vector, q.dtype, vector.requires_grad) if skip else None
         pieces = plan(spans_of(mask, q.shape[0], keys), q.shape[2], keys, windows, k.shape[1], reach)
         q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
         out, lse = Flash.apply(q, k, v, vector, windows, pieces, reach, scale)

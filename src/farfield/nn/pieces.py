@@ -80,7 +80,7 @@ def plan(
 ) -> list[Piece]:
     """Cut the work into pieces; `windows` holds one number of tokens for each head, at most `keys`."""
     group = len(windows) // key_heads
-    usual = [keys] * len(windows) if reach is None else reach.usual_window()
+    usual = [keys] * len(windows) if reach is None else reach.usual_window(queries)
     # Within a window nothing is skipped: which keys a row touches must not depend on keys outside its window.
     skips = [u < keys and w == keys for u, w in zip(usual, windows, strict=True)]
     runs = [0]

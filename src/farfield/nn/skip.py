@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 
 USUAL_GAP = 8.0  # `x` of ordinary inputs: decides which heads go together, never what is certain
 SLACK = 1.0  # added to `x` when the next chunk's keys are chosen, so that few rows have to be computed again
-LEAST_SAVING = 256  # keys a row, on average, below which skipping costs more than it saves
+LEAST_SAVING = 256  # keys a row, on average over a chunk of FEW_ROWS, below which skipping costs more than it saves
+FEW_ROWS = 192
+
+
+def worth(saving: float, queries: int) -> bool:
+    """Whether leaving out that many keys a row pays for the extra calls; decoding one token at a time rarely does."""
+    return saving * min(queries, FEW_ROWS) >= LEAST_SAVING * FEW_ROWS
 
 
 class Reach:
@@ -51,11 +57,15 @@ class Reach:
         """For each head the smallest w with `exp(gap) * tail(w) <= 2^-24 * head(w)`."""
         return torch.searchsorted(self.gain, (gap - self.limit)[:, None]).squeeze(-1)
 
-    def usual_window(self) -> list[int]:
+    def usual_window(self, queries: int) -> list[int]:
         """For each head the window of ordinary inputs, or the full length where skipping would not pay."""
-        w = self.window(torch.full((self.gain.shape[0],), USUAL_GAP, dtype=torch.float64)).clamp(max=self.size)
-        saving = (self.size - w) ** 2 / (2 * self.size)
-        return torch.where(saving < LEAST_SAVING, self.size, w).tolist()
+        usual = self.window(torch.full((self.gain.shape[0],), USUAL_GAP, dtype=torch.float64)).tolist()
+        first = self.size - queries
+
+        def saving(w: int) -> float:  # the mean of max(0, position - w) over the queries
+            return (max(0, self.size - w) ** 2 - max(0, first - w) ** 2) / (2 * queries)
+
+        return [w if worth(saving(w), queries) else self.size for w in usual]
 
     def of(self, heads: slice) -> Reach:
         part = object.__new__(Reach)
