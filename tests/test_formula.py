@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import farfield
+from farfield import expression, grammar
 from farfield import formula as language
 from farfield.formula import FormulaError, parse
 
@@ -121,7 +122,7 @@ def test_a_formula_cannot_be_changed_and_can_be_a_key():
         ("sum(t, 1, 1, 2)", 8, "index"),
         ("sum(t, t, 1, 2)", 8, "index"),
         ("sum(j, j, 1, t)", 14, "bounds"),
-        ("sum(j, j, 1, 2.5)", 1, "whole numbers"),
+        ("sum(j, j, 1, 2.5)", 14, "whole numbers"),
         ("sum(j, j, 1, 1e6)", 1, "terms"),
         ("T", 1, "'t'"),
         ("_a*t", 1, "not allowed"),
@@ -285,12 +286,13 @@ def test_nothing_in_the_package_hands_text_to_an_interpreter():
                 name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
                 owner = node.func.value if isinstance(node.func, ast.Attribute) else None
                 harmless = isinstance(owner, ast.Name) and owner.id in {"re", "torch"} and name == "compile"
-                harmless |= name == "eval" and isinstance(owner, ast.Name) and owner.id in {"model", "self", "module"}
+                harmless |= name == "eval" and owner is not None and not node.args  # model.eval()
                 assert name not in forbidden or harmless, f"{path.name}:{node.lineno} calls {name}"
 
 
 def test_the_limits_are_the_documented_ones():
-    limits = {name: getattr(language, name) for name in dir(language) if name.startswith("MAX_")}
+    modules = (expression, grammar, language)
+    limits = {name: getattr(m, name) for m in modules for name in dir(m) if name.startswith("MAX_")}
     assert limits["MAX_LENGTH"] <= 1000
     assert limits["MAX_TERMS"] <= 1024
     assert all(value <= 20_000 for value in limits.values())
