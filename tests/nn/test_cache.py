@@ -17,7 +17,8 @@ from transformers import (
 
 import farfield
 from farfield.cli import main
-from farfield.nn.cache import LEAST, CertificateError, CertificateWarning, grouped
+from farfield.nn.cache import LEAST, CertificateError, CertificateWarning
+from farfield.nn.cachelayer import grouped
 from farfield.nn.config import FarfieldConfig
 from farfield.nn.model import FarfieldForCausalLM
 from farfield.nn.streaming import change_of_loss, mean_loss, stream_losses
@@ -43,13 +44,24 @@ def decoder(encoding="alibi", heads=4, seed=0, scale=1.0, **more):
 
 def bloom(heads=4):
     torch.manual_seed(1)
-    config = BloomConfig(vocab_size=97, hidden_size=8 * heads, n_layer=2, n_head=heads, bos_token_id=1, eos_token_id=None, pad_token_id=0)
+    config = BloomConfig(
+        vocab_size=97, hidden_size=8 * heads, n_layer=2, n_head=heads, bos_token_id=1, eos_token_id=None, pad_token_id=0
+    )
     return strong(BloomForCausalLM(config).eval())
 
 
 def mpt(heads=4):
     torch.manual_seed(1)
-    config = MptConfig(vocab_size=97, d_model=8 * heads, n_layers=2, n_heads=heads, max_seq_len=48, bos_token_id=1, eos_token_id=None, pad_token_id=0)
+    config = MptConfig(
+        vocab_size=97,
+        d_model=8 * heads,
+        n_layers=2,
+        n_heads=heads,
+        max_seq_len=48,
+        bos_token_id=1,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
     return strong(MptForCausalLM(config).eval())
 
 
@@ -261,7 +273,9 @@ def test_bloom_and_mpt_write_the_same(make, heads):
     assert farfield.bound(model, 1e-6) is model
     assert torch.equal(model.generate(ids, **options), plain)
     assert model.bounded_cache.certificate().tokens == 43
-    assert torch.equal(model.generate(ids, num_beams=2, **options), model.generate(ids, num_beams=2, use_cache=False, **options))
+    assert torch.equal(
+        model.generate(ids, num_beams=2, **options), model.generate(ids, num_beams=2, use_cache=False, **options)
+    )
     assert torch.equal(model.generate(ids, past_key_values=DynamicCache(), **options), plain)  # others still can
     assert list(model.state_dict()) == names
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from farfield.nn import cache as caches
+from farfield.nn import cachelayer
 from farfield.nn.bias import Bias
 from farfield.nn.cache import BoundedCache
 from farfield.nn.certified import norms
@@ -80,8 +81,8 @@ def one_case(seed, monkeypatch):
         rows.append((found, args[-1]))
         return found
 
-    certify = caches.certify
-    monkeypatch.setattr(caches, "certify", recorded)
+    certify = cachelayer.certify
+    monkeypatch.setattr(cachelayer, "certify", recorded)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cache = BoundedCache(stub(encoding, heads), epsilon, logit_bound=bound, policy=policy)
@@ -164,7 +165,9 @@ def test_a_window_of_one_token(monkeypatch):
     cache = BoundedCache(stub("-2*t", 2), "0.9", logit_bound=0, policy="warn")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        out = torch.cat([cache.attend(q[:, :, i : i + 1], k[:, :, i : i + 1], v[:, :, i : i + 1], 0) for i in range(60)], 2)
+        out = torch.cat(
+            [cache.attend(q[:, :, i : i + 1], k[:, :, i : i + 1], v[:, :, i : i + 1], 0) for i in range(60)], 2
+        )
     assert [r.window for r in cache.certificate().rows] == [1, 1]
     torch.testing.assert_close(out, v)
     logits = q.double() @ k.double().mT * 8**-0.5

@@ -112,8 +112,9 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
 
 def _load(run: str) -> tuple[Any, Any]:
     try:
-        import farfield.nn.model  # noqa: F401 - makes transformers know our models
         from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        import farfield.nn.model  # noqa: F401 - makes transformers know our models
     except ImportError as error:
         raise ValueError(
             f"generating text needs torch and transformers (pip install farfield[train]): {error}"

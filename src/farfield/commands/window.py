@@ -41,7 +41,7 @@ def window_command(
     epsilon
         The share of attention that may be lost.
     context
-        Windows for texts of at most this many tokens; without it they hold at every length. Divergent encodings need it.
+        Windows for texts of at most this many tokens (divergent encodings need it); without it, for every length.
     width
         Width of one head, for encodings that depend on it.
     parameters

@@ -1,8 +1,8 @@
 """BLOOM and MPT with a bounded cache, in one call: `farfield.bound(model, epsilon)`.
 
-Both add ALiBi to their attention, in code of their own that wants every key. Their attention modules get a subclass that
-hands queries, keys and values to the cache when it is a bounded one, and does what it always did with any other. No
-weight moves or changes its name. With a bounded cache MPT reads no table of `max_seq_len` biases, so it goes on past
+Both add ALiBi to their attention, in code of their own that wants every key. Their attention modules get a subclass
+that hands queries, keys and values to the cache when it is a bounded one, and does what it always did with any other.
+No weight moves or changes its name. With a bounded cache MPT reads no table of `max_seq_len` biases, so it goes on past
 that length, where transformers stops with an error.
 """
 
@@ -23,7 +23,7 @@ from farfield.nn.sources import biases_of
 class BoundedBloomAttention(BloomAttention):
     """BLOOM's attention that knows a bounded cache."""
 
-    def forward(  # type: ignore[override]
+    def forward(
         self,
         hidden_states: Tensor,
         residual: Tensor,
@@ -48,7 +48,7 @@ class BoundedBloomAttention(BloomAttention):
 class BoundedMptAttention(MptAttention):
     """MPT's attention that knows a bounded cache."""
 
-    def forward(  # type: ignore[override]
+    def forward(
         self,
         hidden_states: Tensor,
         position_bias: Tensor,
@@ -89,7 +89,9 @@ def bound(model: Any, epsilon: float | str = 1e-3, **options: Any) -> Any:
     BoundedCache(model, epsilon, **options)  # refuses what cannot be certified, now and not at the first token
     original = type(model)._prepare_cache_for_generation
 
-    def prepare_cache(self: Any, generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def prepare_cache(
+        self: Any, generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
         chosen = generation_config.cache_implementation is not None or generation_config.use_cache is False
         if model_kwargs.get("past_key_values") is None and not chosen:
             self.bounded_cache = model_kwargs["past_key_values"] = BoundedCache(self, epsilon, **options)

@@ -1,9 +1,12 @@
 """The run-time certificate in tensors: what share of a row's attention the dropped keys can have, rounded the safe way.
 
-For a query q, the log-sum-exp L of the logits it did see, the largest norm K of any key dropped before it, and T the sum
-of the weights from the window on, the share of attention on dropped keys is at most sigma(|q|*K*scale + ln T - L), with
-no assumption on the scores (Theorem A at run time, docs/cache.md). It concerns one attention layer, computed exactly
-from the queries, keys and values that this layer receives; not a network of such layers.
+For a query q, the log-sum-exp L of the logits it did see, the largest norm K of any key dropped before it, and T the
+sum of the weights from the window on, the share of attention on dropped keys is at most
+
+    sigma(|q|*K*scale + ln T - L)
+
+with no assumption on the scores (Theorem A at run time, docs/cache.md). It concerns one attention layer, computed
+exactly from the queries, keys and values that this layer receives; not a network of such layers.
 
 Slack. L comes from a float32 kernel, so what is proven here rests on a lower bound of the true L:
 - a score of D products, summed in any order, errs by at most D*u/(1 - D*u) * |q|*|k|*scale with u = 2^-24;

@@ -37,17 +37,18 @@ class Ring:
 
     def leaving(self) -> tuple[Tensor, Tensor]:
         """The key and the value that the next token pushes out, each (B, H, D)."""
-        assert self.full and self.keys is not None and self.values is not None
-        return self.keys[:, :, self.next], self.values[:, :, self.next]
+        assert self.full
+        keys, values = self.both()
+        return keys[:, :, self.next], values[:, :, self.next]
 
     def push(self, k: Float[Tensor, "B H 1 D"], v: Float[Tensor, "B H 1 D"]) -> int:
         """Take in one token; the place where it stands."""
         if not self.full:
             self._make_room(k, v)
-        assert self.keys is not None and self.values is not None
+        keys, values = self.both()
         place = self.next
-        self.keys[:, :, place] = k[:, :, 0]
-        self.values[:, :, place] = v[:, :, 0]
+        keys[:, :, place] = k[:, :, 0]
+        values[:, :, place] = v[:, :, 0]
         self.held = min(self.held + 1, self.window)
         self.next = (place + 1) % self.window
         return place
@@ -68,7 +69,8 @@ class Ring:
 
     def both(self) -> tuple[Tensor, Tensor]:
         """The two buffers."""
-        assert self.keys is not None and self.values is not None
+        assert self.keys is not None
+        assert self.values is not None
         return self.keys, self.values
 
     def replace(self, keys: Tensor, values: Tensor) -> None:

@@ -89,9 +89,7 @@ def change_of_loss(
         if progress is not None:
             progress(done)
     whole = sum(x.numel() * x.element_size() for layer in every.layers for x in (layer.keys, layer.values))
-    return LossChange(
-        len(tokens), sums[0] / done, sums[1] / done, largest, cache.bytes() / whole, cache.certificate()
-    )
+    return LossChange(len(tokens), sums[0] / done, sums[1] / done, largest, cache.bytes() / whole, cache.certificate())
 
 
 def mean_loss(losses: Iterator[Float[Tensor, " n"]]) -> float:

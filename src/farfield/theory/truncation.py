@@ -53,7 +53,7 @@ def weights_of(encoding: Encoding, context: int | None = None, **parameters: Any
 
 # ------------------------------------------------------------------------------------------------ before inference
 def largest_share(weights: Weights, window: int, logit_bound: str | float | Fraction) -> Any:
-    """The largest share of attention beyond a window that scores within +-logit_bound can have, as a ball: Theorem A."""
+    """The largest share of attention beyond a window that scores within +-logit_bound allow, as a ball: Theorem A."""
     m = _ball(exact_bound(logit_bound))
     whole(window, "window")
     with precision(max(ctx.prec, 96)):
@@ -205,7 +205,7 @@ def row_share(query: float, far_key: float, log_sum_exp: float, log_tail: float)
 def threshold_window(
     weights: Weights, epsilon: str | float | Fraction, logit_bound: str | float | Fraction, context: int
 ) -> int:
-    """The window of the rule "drop a key where its bias is below -(2M + ln n) + ln epsilon", the bias counted from r(0).
+    """The window of the rule "drop a key where its bias is below -(2M + ln n) + ln epsilon", counted from r(0).
 
     The pruning rule of the Forgetting Transformer (Lin et al. 2025): each of at most n dropped keys may have a share of
     epsilon/n. It gives the same guarantee as ours for texts of n tokens. For weights that never grow with distance.
