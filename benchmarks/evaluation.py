@@ -346,7 +346,9 @@ def main() -> None:
                 flush=True,
             )
             save(result)
-        total = {who: {x: sum(r[who][x] for r in rows) for x in ("seconds", "cpu_seconds")} for who in ("ours", "bloom")}
+        total = {
+            who: {x: sum(r[who][x] for r in rows) for x in ("seconds", "cpu_seconds")} for who in ("ours", "bloom")
+        }
         result["summary"] = {
             "seconds_ratio": total["bloom"]["seconds"] / total["ours"]["seconds"],
             "cpu_ratio": total["bloom"]["cpu_seconds"] / total["ours"]["cpu_seconds"],

@@ -173,7 +173,9 @@ def _by_length(result: Evaluation) -> Table:
             row = next((r for r in result.of(protocol) if r.length == length), None)
             cells.append("" if row is None else _number(row))
         v = said.get(length)
-        cells += ["", "", ""] if v is None else [_change(v.change, v.change_error), f"{v.rise:.2%}", _yes(v.extrapolates)]
+        cells += (
+            ["", "", ""] if v is None else [_change(v.change, v.change_error), f"{v.rise:.2%}", _yes(v.extrapolates)]
+        )
         table.add_row(*(Text(cell) for cell in cells))
     return table
 

@@ -106,9 +106,7 @@ def receptive_command(
             from farfield.measure.gradient import by_gradient
             from farfield.measure.receptive import by_attention
 
-            results.append(
-                by_attention(model, text, n, epsilons=epsilons, burn_in=burn_in, chunks=chunks, watch=step)
-            )
+            results.append(by_attention(model, text, n, epsilons=epsilons, burn_in=burn_in, chunks=chunks, watch=step))
             if outputs:
                 gradients.append(by_gradient(model, text, n, epsilons=epsilons, outputs=outputs, watch=step))
     if figure is not None:
@@ -209,7 +207,9 @@ def _show_truncation(console: Console, one: Truncation) -> None:
 
     title = f"{one.model} ({one.encoding}): delta(i, j), the change when only the last j tokens are kept"
     console.print(Text(title, style="bold"))
-    table = Table(title="queries past the burn-in; median over heads of the median, and the largest", title_justify="left")
+    table = Table(
+        title="queries past the burn-in; median over heads of the median, and the largest", title_justify="left"
+    )
     names = [n for n in ("delta", "lost", "sharper", "radius", "paper", "spread", "certificate") if n in one.median]
     for column in ("j", *names, "log-probabilities", "loss"):
         table.add_column(column, justify="right")

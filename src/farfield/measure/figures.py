@@ -68,12 +68,23 @@ def receptive_figure(
         for i, grad in enumerate(gradients):
             curve = grad.cumulative()
             label = _plain(f"{grad.encoding}, gradient")
-            left.semilogx(np.arange(1, len(curve) + 1), curve, label=label, **{**_bare(i), "linewidth": 2.2, "alpha": 0.5})
+            left.semilogx(
+                np.arange(1, len(curve) + 1), curve, label=label, **{**_bare(i), "linewidth": 2.2, "alpha": 0.5}
+            )
         ends = right.get_xlim()
         right.plot(ends, ends, color="#7f7f7f", linestyle=":", linewidth=1, marker="")
-        left.set(xlabel="window j (tokens)", ylabel="share within the last j", title="attention, mean over heads", ylim=(0, 1.02))
+        left.set(
+            xlabel="window j (tokens)",
+            ylabel="share within the last j",
+            title="attention, mean over heads",
+            ylim=(0, 1.02),
+        )
         epsilon = measured[0].epsilons[-1] if measured else ""
-        right.set(xlabel="TRF of rows this long (tokens)", ylabel="median ERF (tokens)", title=f"each head, epsilon = {epsilon}")
+        right.set(
+            xlabel="TRF of rows this long (tokens)",
+            ylabel="median ERF (tokens)",
+            title=f"each head, epsilon = {epsilon}",
+        )
         left.legend(fontsize=7)
         return _written(figure, pyplot, path)
 
@@ -114,7 +125,9 @@ def truncation_figure(measured: Sequence[Truncation], path: str | Path) -> list[
             values = one.by_position["lost"].mean((0, 1))
             right.semilogx(middle, values, label=_plain(f"{one.encoding}, j = {one.fixed}"), **look(i))
         left.set(xlabel="window j (tokens)", ylabel="delta(i, j)", title="median over queries and heads")
-        right.set(xlabel="position i", ylabel="lost share of attention", title="at a fixed window, against i", ylim=(0, 1.02))
+        right.set(
+            xlabel="position i", ylabel="lost share of attention", title="at a fixed window, against i", ylim=(0, 1.02)
+        )
         left.legend(fontsize=7)
         right.legend(fontsize=7)
         return _written(figure, pyplot, path)

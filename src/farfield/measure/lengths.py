@@ -26,7 +26,9 @@ def parse_lengths(text: str | Sequence[int | str] | None, training_length: int) 
         given = list(text.replace(" ", ",").split(",")) if isinstance(text, str) else list(text)
     lengths = sorted({_length(one, training_length) for one in given if one != ""})
     if not lengths:
-        raise ValueError('No length was given: write --lengths with tokens or multiples, such as "512,1024" or "1x,18x".')
+        raise ValueError(
+            'No length was given: write --lengths with tokens or multiples, such as "512,1024" or "1x,18x".'
+        )
     return lengths
 
 

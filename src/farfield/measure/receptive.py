@@ -214,7 +214,11 @@ def _has_bias(model: Model) -> bool:
 def encoding_name(model: Model) -> str:
     """The encoding as a person calls it."""
     known = getattr(model.network.config, "encoding", None)
-    return str(known) if known else {"bloom": "alibi"}.get(model.network.config.model_type, model.network.config.model_type)
+    return (
+        str(known)
+        if known
+        else {"bloom": "alibi"}.get(model.network.config.model_type, model.network.config.model_type)
+    )
 
 
 def fields_of_rows(bias: Tensor, epsilon: float, burn_in: int, length: int) -> np.ndarray:

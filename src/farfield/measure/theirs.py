@@ -75,7 +75,9 @@ class Theirs(Model):
             if self._linear_head():
                 return self.network.base_model(**inputs, use_cache=False).last_hidden_state
             return self.network(**inputs, use_cache=False).logits
-        except IndexError:
+        except IndexError as error:
+            if "index out of range in self" not in str(error):  # what an embedding says of a position it does not have
+                raise
             length = next(iter(inputs.values())).shape[1]
             raise ValueError(f"{self.name} cannot read {length} tokens: its positions end before.") from None
 
@@ -87,7 +89,11 @@ class Theirs(Model):
     def _linear_head(self) -> bool:
         """Whether the logits are the output layer of the last hidden states: found out once, on four tokens."""
         if self._linear is None:
-            self._linear = self._compare_heads()
+            token = _sight.set((None, None))  # no one watches these four tokens
+            try:
+                self._linear = self._compare_heads()
+            finally:
+                _sight.reset(token)
         return self._linear
 
     @torch.no_grad()

@@ -37,9 +37,7 @@ def one_head_output(seen: Seen, window: int | None = None) -> tuple[Tensor, Tens
     """The attention output of every query within a window, and the log-sum-exp, in the type of the model."""
     from farfield.nn.attention import attention
 
-    return attention(
-        seen.q, seen.k, seen.v, seen.bias, window=window, scale=seen.scale, skip=False, return_lse=True
-    )
+    return attention(seen.q, seen.k, seen.v, seen.bias, window=window, scale=seen.scale, skip=False, return_lse=True)
 
 
 def beyond(seen: Seen, window: int) -> tuple[Tensor, Tensor]:
@@ -230,10 +228,15 @@ def truncation(
     return Truncation(model.name, name, length, burn_in, js, median, largest, fixed, where, against, network)
 
 
+@torch.no_grad()
 def network_changes(
     model: Model, texts: Sequence[np.ndarray], windows: Sequence[int], burn_in: int
 ) -> list[dict[str, float]]:
-    """What cutting every layer at each window does to the logits and the loss, over the tokens past the burn-in."""
+    """What cutting every layer at each window does to the network, over the tokens past the burn-in.
+
+    The change of the logits is that of the normalised ones (log-probabilities), the largest over the words; the change
+    of the loss is its mean.
+    """
     found = []
     full = [_past(model, ids, burn_in, None) for ids in texts]
     for j in windows:
@@ -243,10 +246,10 @@ def network_changes(
             targets = torch.from_numpy(ids[burn_in + 1 :]).to(model.device)
             size = max(16, (32 << 20) // (4 * model.words))
             for a in range(0, len(targets), size):
-                old, new = (model.logits(x[a : a + size]).double() for x in (before, after))
-                moved.append((old.log_softmax(-1) - new.log_softmax(-1)).abs().amax(-1))
-                some = targets[a : a + size, None]
-                losses.append((old.log_softmax(-1) - new.log_softmax(-1)).gather(1, some)[:, 0])
+                old, new = (model.logits(x[a : a + size]).double().log_softmax(-1) for x in (before, after))
+                fall = old - new  # of the log-probabilities: the loss rises by that of the target
+                moved.append(fall.abs().amax(-1))
+                losses.append(fall.gather(1, targets[a : a + size, None])[:, 0])
         change, rise = torch.cat(moved), torch.cat(losses)
         found.append(
             {
