@@ -131,10 +131,20 @@ def test_an_elision_stands_for_any_number_of_lines() -> None:
     assert not agrees("a\nb\n", "a\n")
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
-        assert target.startswith("https://") or (page.parent / target).exists(), f"{page.name}: {target}"
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text(encoding="utf-8")):
+        if target.startswith("https://"):
+            continue
+        there = page.parent / target if target else page
+        assert there.exists(), f"{page.name}: {target}"
+        assert not anchor or anchor in anchors(there), f"{page.name}: {target}#{anchor}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
