@@ -184,6 +184,16 @@ def test_sums_that_are_rational(text, j, value):
         assert series(text).tail(j).contains(arb(Fraction(value).numerator) / Fraction(value).denominator)
 
 
+def test_at_the_edge_of_a_piece_the_branch_is_decided_exactly():
+    """1.7*10 + 5 < 22 is false, although no ball around 1.7 tells."""
+    with precision(128):
+        s = series("where(1.7*t + 5 < 22, -t, -t - 1)")
+        assert s.term(9).overlaps(arb(-9).exp())
+        assert s.term(10).overlaps(arb(-11).exp())
+        assert s.term(10).rel_accuracy_bits() > 100
+        assert (s.tail(10) - s.tail(11)).overlaps(arb(-11).exp())
+
+
 def test_a_weight_of_zero_ends_the_series():
     with precision(128):
         assert series("weight: where(t < 5, 2, 0)").B() == 10

@@ -184,7 +184,7 @@ class Row:
             raise ValueError(undefined(formula, start))
 
     def term(self, j: int) -> Any:
-        return self.weight(j) if self.start <= j < self.length else arb(0)
+        return sum((s.weight(j) for s in self.stretches if s.first <= j < s.last), arb(0))
 
     def tail(self, j: int) -> Any:
         return sum((s.from_(j) for s in self.stretches if s.last > j), arb(0))

@@ -136,6 +136,12 @@ class Pieces(Series):
     def rough(self) -> bool:  # type: ignore[override]
         return self.last is not None and self.last.rough
 
+    def term(self, j: int) -> Any:
+        """b(j) by the piece that holds there: at the edge a ball around t could not tell the branches apart."""
+        if self.last is not None and j >= self.last.start:
+            return self.last.term(j)
+        return sum((s.weight(j) for s in self.stretches if s.first <= j < s.last), arb(0))
+
     def _tail(self, j: int) -> Any:
         total = sum((s.from_(j) for s in self.stretches if s.last > j), arb(0))
         return total if self.last is None else total + self.last.tail(j)
