@@ -11,6 +11,7 @@ from farfield.theory.constants import Const, UndecidedError
 from farfield.theory.region import EmptyRegionError, Region, SplitError, describe, domain, linear
 
 MAX_LEAVES = 120
+MAX_JOINED = 12  # cases among which pairs are sought that make one
 AT_LEAST, AT_MOST, UNEQUAL = 2, -2, 3  # signs of a condition beside 1, 0, -1
 Case = tuple[tuple[Const, int], ...]  # a conjunction of sign conditions
 
@@ -59,8 +60,7 @@ def explore(region: Region, leaf: Callable[[Region], Leaf], deadline: float) -> 
                 return divide(here, other.const)
             except UndecidedError as error:
                 children.append((s, Leaf("undecided", (str(error),))))
-        verdicts = {c.verdict if isinstance(c, Leaf) else None for _, c in children}
-        if len(verdicts) == 1 and None not in verdicts:
+        if len({child for _, child in children}) == 1:
             return children[0][1]
         return Branch(const, tuple(children))
 
@@ -72,14 +72,13 @@ def cases(tree: Tree, verdict: str) -> list[Case]:
     if isinstance(tree, Leaf):
         return [()] if tree.verdict == verdict else []
     found = {s: cases(child, verdict) for s, child in tree.children}
+    if len({tuple(c) for c in found.values()}) == 1:  # whatever the sign, as far as it is possible
+        return next(iter(found.values()))
     merged: list[Case] = []
     done: set[int] = set()
     for signs, name in (((1, 0), AT_LEAST), ((-1, 0), AT_MOST), ((1, -1), UNEQUAL)):
         a, b = signs
         if a in found and b in found and found[a] and found[a] == found[b] and not done & {a, b}:
-            third = next(s for s in (1, 0, -1) if s not in signs)
-            if found.get(third) == found[a]:
-                return found[a]
             merged += [((tree.const, name), *case) for case in found[a]]
             done |= {a, b}
     for s in (1, 0, -1):
@@ -133,6 +132,8 @@ def _interval(case: Case, name: str) -> tuple[Interval, Case] | None:
 
 def _joined(found: list[Case]) -> list[Case]:
     """Join cases that differ in touching intervals of one quantity."""
+    if len(found) > MAX_JOINED:
+        return found
     for i, a in enumerate(found):
         for j, b in enumerate(found):
             if i >= j:

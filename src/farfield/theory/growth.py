@@ -276,7 +276,11 @@ class Reader:
             whole = constants.floor(shift)
             if e.region.sign(shift - whole) == 0:
                 d = e.make([(m, c) for m, c in s.terms if m != UNIT], [s.rest])
-                return e.constant(whole if e.sign(d) >= 0 else whole - ONE)
+                up = e.sign(d) >= 0
+                if up and e.sign(e.add(d, e.constant(MINUS))) < 0:  # also where an explicit range begins
+                    return e.constant(whole)
+                if not up and e.sign(e.add(d, e.constant(ONE))) > 0:
+                    return e.constant(whole - ONE)
             gap = e.add(s, e.constant(-whole))
             if e.sign(gap) > 0 and e.sign(e.add(gap, e.constant(MINUS))) < 0:
                 return e.constant(whole)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from farfield.theory import constants
-from farfield.theory.constants import ZERO, Const, UndecidedError, rational, substitute
+from farfield.theory.constants import ONE, ZERO, Const, UndecidedError, rational, substitute
 
 NON_NEGATIVE = 2  # as a sign: zero or positive
 
@@ -89,7 +89,10 @@ class Region:
         return Region((*self.facts, (core, s * flip if s != NON_NEGATIVE else s)), self.values)
 
     def _with_zero(self, core: Const) -> Region:
-        for name in sorted(core.parameters):
+        product = (
+            len(core.terms) == 1 and len(core.parameters) > 1
+        )  # one of several parameters is 0: no need to say which
+        for name in sorted(core.parameters) if not product else ():
             slope, rest = _solve(core, name)
             if slope is None:
                 continue
@@ -136,12 +139,15 @@ def _sign(region: Region, c: Const) -> int:
         if all(e > 0 for e in exponents) or all(e < 0 for e in exponents):
             common[key] = min(exponents, key=abs)
     if common and (len(monomials) > 1 or len(monomials[0]) > 1 or monomials[0][0][1] != 1):
-        outer, inner = 1, c
+        inner, odd = c, ONE
         for key, e in common.items():
-            s = region.sign(constants.parameter(key))
-            outer *= 0 if s == 0 else s if e.denominator == 1 and e % 2 else 1
-            inner = inner * constants.power(constants.parameter(key), -e)
-        return outer * region.sign(inner)
+            name = constants.parameter(key)
+            inner = inner * constants.power(name, -e)
+            if e.denominator == 1 and e % 2:
+                odd = odd * name
+            elif region.sign(name) == 0:
+                return 0
+        return _sign_of_product(region, odd) * region.sign(inner)
     core, flip = normal(c)
     for known, s in region.facts:
         if known == core and s != NON_NEGATIVE:
@@ -171,6 +177,17 @@ def _sign(region: Region, c: Const) -> int:
     if signs in ({1}, {-1}):
         return signs.pop() * flip  # type: ignore[operator]
     raise SplitError(core)
+
+
+def _sign_of_product(region: Region, product: Const) -> int:
+    """The sign of a product of parameters: from theirs, or else as one condition such as a*b > 0."""
+    ((monomial, _),) = product.terms.items()
+    signs = [_parameter_sign(region, atom.key) for atom, _ in monomial]
+    if len(signs) < 2 or (product, 1) in region.facts or (product, -1) in region.facts or (product, 0) in region.facts:
+        return region.sign(product) if len(signs) < 2 else next(s for c, s in region.facts if c == product)
+    if None in signs:
+        raise SplitError(product)
+    return math.prod(s for s in signs if s is not None)
 
 
 def _inside(kind: str, c: Const) -> Const | None:
