@@ -96,7 +96,7 @@ class Region:
             slope, rest = _solve(core, name)
             if slope is None:
                 continue
-            if self.sign(slope) == 0:
+            if self.known_sign(slope) in (None, 0):
                 continue
             value = -rest / slope
             facts = []
