@@ -285,7 +285,7 @@ def markdown(results: list[Measured], rows: list[dict[str, Any]], place: str, da
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[*LENGTHS, FAR])
+    parser.add_argument("--lengths", type=int, nargs="*", default=[*LENGTHS, FAR], help="none: only report")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rivals", nargs="*", choices=PEERS, default=list(PEERS), help="which peers")
     parser.add_argument("--modes", nargs="+", choices=("forward", "train"), default=["forward", "train"])

@@ -91,6 +91,7 @@ def attention(
     scale = q.shape[3] ** -0.5 if scale is None else float(scale)
     exact = torch.promote_types(q.dtype, torch.float32)  # a bias in bfloat16 would lose distances
     vector = q.new_zeros(heads, keys, dtype=exact) if bias is None else bias[:, :keys].to(exact)
+    spans = spans_of(mask, q.shape[0], keys)
     if (path or ("flash" if q.device.type == "cpu" else "flex")) == "flex":
         from farfield.nn.flex import flex
 
@@ -98,7 +99,7 @@ def attention(
     else:
         skip = skip and bias is not None and worth(keys - q.shape[2] / 2, q.shape[2])
         reach = Reach(vector, q.dtype, vector.requires_grad) if skip else None
-        pieces = plan(spans_of(mask, q.shape[0], keys), q.shape[2], keys, windows, k.shape[1], reach)
+        pieces = plan(spans, q.shape[2], keys, windows, k.shape[1], reach)
         q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
         out, lse = Flash.apply(q, k, v, vector, windows, pieces, reach, scale)
         if return_lse:

@@ -97,7 +97,7 @@ class Certificate:
         """Which rows of the positions a..b-1 might have changed because the keys before s were left out."""
         lse = lse.double()
         q_norm = self.q_norm[:, a - self.first : b - self.first] * self.scale
-        head = self.reach.head[:, a + 1 : b + 1].clamp(max=self.reach.head[:, -1:])
+        head = self.reach.head[:, a + 1 : b + 1]
         gap = (q_norm * self.k_norm[:, b - 1 : b] - lse + head).amax(-1)
         self.gap = torch.maximum(self.gap, torch.where(gap.isnan(), float("inf"), gap)) if a > self.first else gap
         if s == 0:
