@@ -2,7 +2,7 @@
 
 All models of a size take turns in one process with one thread: a step of ours, one of GPT-2, one of BLOOM, and again.
 A step is forward, backward and the update by the same fused AdamW, with dropout 0.1 on the residual branches. What is
-compared is the median of the processor time of the process (with one thread, that is the time on an idle machine; it
+compared is the median of the processor time of the process (with one thread, nearly the time on an idle machine; it
 does not count the time that other programs take). GPT-2 has no relative bias; BLOOM has ALiBi, as ours here.
 
     python benchmarks/training.py [--repeats 7] [--sizes small,paper-wikitext] [--json] [--save docs/benchmarks]
