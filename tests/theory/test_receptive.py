@@ -4,6 +4,7 @@ import json
 import math
 from fractions import Fraction
 from pathlib import Path
+from random import Random
 
 import pytest
 from flint import arb, fmpq
@@ -259,3 +260,23 @@ def test_a_divergent_encoding_has_no_receptive_field(name):
 def test_epsilon_is_the_decimal_that_was_typed():
     assert exact_epsilon(0.1) == Fraction(1, 10)
     assert exact_epsilon("1e-12") == Fraction(1, 10**12)
+
+
+@pytest.mark.long
+def test_six_hundred_random_parameter_sets():
+    """Six families, a hundred sets each, against the definition term by term."""
+    random = Random(1)
+    families = [
+        "-{a}*t",
+        "-{a}*t**1.4",
+        "-4*{a}*t**0.6",
+        "-{a}*log(t+{b})**3",
+        "-{a}*t - {b}*log(t+1)",
+        "{b}*log(t+1) - {a}*t",
+    ]
+    for pattern in families:
+        for _ in range(100):
+            a, b = Fraction(random.randint(20, 300), 100), Fraction(random.randint(100, 400), 100)
+            epsilon = Fraction(random.randint(1, 900), 1000) / 10 ** random.randint(0, 4)
+            text = pattern.replace("{a}", f"({a})").replace("{b}", f"({b})")
+            assert trf(text, epsilon) == by_hand(text, epsilon, 3000), (text, epsilon)

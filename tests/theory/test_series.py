@@ -43,6 +43,7 @@ FAST = [
     "-t/9 - floor(sqrt(t))",
     "-0.3*t*log(t+2)/log(t+3)",
     "-sqrt(t) - floor(t)/3",
+    "-2*log(t+5) - floor(t/7)/2 + sin(t)",
 ]
 SLOW = [
     "-2*log(t+1)",
