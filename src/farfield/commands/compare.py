@@ -16,7 +16,7 @@ from farfield import zoo
 from farfield.commands.options import Json, Settings, values
 from farfield.formula import Formula
 from farfield.theory.closed import DivergenceError, UndecidedError
-from farfield.theory.comparison import Comparison, compare
+from farfield.theory.comparison import EVERY_INTERVAL, Comparison, Crossing, compare
 from farfield.theory.law import law
 from farfield.theory.partial import Row
 from farfield.theory.precision import precision
@@ -177,8 +177,20 @@ def _show_pair(console: Console, pair: Comparison) -> None:
         console.print(Text(f"{number:4}. {step}"))
     name = {"a": pair.a, "b": pair.b}
     for c in pair.crossings:
-        low = f"{c.epsilon_low:.6g} < " if c.epsilon_low else ""
-        console.print(Text(f"      {name[c.larger]} reaches further for {low}epsilon <= {c.epsilon_high:.6g}"))
+        console.print(Text(f"      {name[c.larger]} {_where(c, pair)}"))
+
+
+def _where(c: Crossing, pair: Comparison) -> str:
+    """For which epsilon a field is the larger one: interval by interval if they are few, else as one stretch."""
+    own = [
+        f"{low:.6g} < epsilon <= {high:.6g}"
+        for whose, low, high in pair.intervals
+        if whose == c.larger and c.epsilon_low <= low and high <= c.epsilon_high
+    ]
+    if c.last is not None and c.last <= EVERY_INTERVAL and 0 < len(own) <= 3:
+        return f"reaches further exactly for {' and '.join(own)}"
+    low = f"{c.epsilon_low:.6g} < " if c.epsilon_low else ""
+    return f"reaches further, or equally far, for {low}epsilon <= {c.epsilon_high:.6g}"
 
 
 def _draw(shown: list[tuple[str, Formula]], path: str, context: int) -> list[Any]:

@@ -23,6 +23,7 @@ from farfield.theory.series import Encoding, bound_formula, series
 from farfield.theory.shapes import Shape, shape
 
 _EVERY = 256  # every j up to here is looked at
+EVERY_INTERVAL = 64  # the exact intervals of epsilon are listed for j up to here
 _BITS = 128
 _FARTHEST = 1 << 40
 
@@ -198,7 +199,9 @@ def _crossings(a: Series, b: Series, last: int) -> tuple[list[Crossing], list[tu
         if places:
             runs.append((signs[-1], low, places[-1]))
         found = [_crossing(s, lo, hi, share_a, share_b, hi == end and s == last) for s, lo, hi in runs if s]
-        near = [_interval(s, j, share_a, share_b) for s, j in zip(signs, places, strict=True) if s and j <= 64]
+        near = [
+            _interval(s, j, share_a, share_b) for s, j in zip(signs, places, strict=True) if s and j <= EVERY_INTERVAL
+        ]
     return found, _merged(near), lowest
 
 
