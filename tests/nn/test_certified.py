@@ -138,7 +138,9 @@ def below_the_static_bound(share, dropped, q, k, scale, weights, windows, real):
     m = norms(q) * key * scale * (1 + 2e-9)
     for h, window in enumerate(windows):
         sums = log_sums(weights[h], window)
-        static = torch.sigmoid((2 * m[:, h] + sums.tail - sums.head) * 1.0 + 1e-8 * (1 + m[:, h])) * (1 + 1e-9)
+        static = torch.sigmoid(2 * m[:, h] + sums.tail - sums.head + 1e-8 * (1 + m[:, h])).clamp(min=1e-300) * (
+            1 + 1e-9
+        )
         assert bool((share[:, h] <= static)[dropped[:, h]].all())
         if bool(dropped[:, h].any()):
             own = float(m[:, h][dropped[:, h]].max())
@@ -194,6 +196,24 @@ def test_the_certificate_is_attained():
     weight = torch.exp(-torch.arange(n, dtype=torch.float64) / 16 + torch.where(torch.arange(n) < window, 0.0, 1.5))
     lost = float(weight[window:].sum() / weight.sum())
     assert lost <= row.share <= lost * 1.002
+
+
+def test_one_large_key_does_not_count_for_ever():
+    """Dropped keys that have moved far away are bounded by the tail from there on, not from the window on."""
+    torch.manual_seed(3)
+    q, k, v = torch.randn(3, 1, 1, 600, 4)
+    k[:, :, 0] = 10.0
+    cache = BoundedCache(stub("-t/4", 1), "0.1", logit_bound=3, policy="warn")
+    window = cache.certificate().rows[0].window
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cache.attend(*(x[:, :, : 4 * window] for x in (q, k, v)), 0)  # in one piece: one age
+        early = cache.certificate().rows[0]
+        for a in range(4 * window, 600, window):
+            cache.attend(*(x[:, :, a : a + window] for x in (q, k, v)), 0)
+    late = cache.certificate().rows[0]
+    assert early.over > 0
+    assert late.over < early.over + 4 * window  # of 600: from then on nothing is over
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), 3e38])

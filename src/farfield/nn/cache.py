@@ -36,7 +36,7 @@ from farfield.nn.certificate import (
 from farfield.nn.sources import Biases, biases_of
 from farfield.theory.closed import UndecidedError
 from farfield.theory.receptive import exact_epsilon, whole
-from farfield.theory.truncation import exact_bound, smallest_window
+from farfield.theory.truncation import LogSums, exact_bound, log_sums, smallest_window
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -83,6 +83,7 @@ class BoundedCache(Cache):
         self.start: Tensor | None = None  # (B,): the column of each sample's first token, if there is padding
         self.padding = 0  # the largest of them
         self._known: dict[tuple[int, int, Fraction], int] = {}
+        self._sums: dict[tuple[int, int, int], LogSums] = {}
         super().__init__(layers=[BoundedLayer(self, number) for number in range(self.biases.layers)])
 
     def attend(
@@ -118,6 +119,13 @@ class BoundedCache(Cache):
             self._known[key] = self._window(layer, head, bound)
         least = 1 if self.logit_bound is not None else LEAST
         return max(self._known[key], least)
+
+    def sums(self, layer: int, head: int, window: int) -> LogSums:
+        """The certified sums of a head's weights before and from a window on."""
+        key = (self.biases.set_of(layer), head, window)
+        if key not in self._sums:
+            self._sums[key] = log_sums(self.biases.weights(layer, head, self.context), window)
+        return self._sums[key]
 
     def _window(self, layer: int, head: int, bound: Fraction) -> int:
         window = 1 << 62  # more than anyone will write

@@ -23,7 +23,6 @@ from farfield.nn.attention import attention
 from farfield.nn.certificate import CertificateError, CertificateWarning
 from farfield.nn.certified import Seen, certify, norms
 from farfield.nn.ring import Ring, doubled_line, mask_at
-from farfield.theory.truncation import log_sums
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 ROWS = 1024  # of a prompt that are computed together: bounds the memory of a long prompt
 FIRST_GAP = 2.0  # logit gap that is assumed before anything is measured
 MARGIN = 2.0  # by which a window covers more than the largest gap so far; it is renewed when half of it is used up
+AGES = 5  # of dropped keys, before the present one
 JOIN = 256  # a head joins a wider one's buffer if that costs it at most so many tokens
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
@@ -51,6 +51,8 @@ class Group:
         self.head: tuple[int, Tensor] | None = None  # keys held, and the log of the sum of their weights
         self.sees = 0  # keys that every row of the last call with dropped keys saw, at least
         self.proven = 0  # the window of the sums that the certificate uses: at most that many
+        self.span = window  # keys that are dropped in an age, at least: an older key lies so much farther away
+        self.dropped = 0  # keys dropped in the present age
 
     def of(self, x: Tensor) -> Tensor:
         """The part of a tensor (B, H, ...) that belongs to these heads."""
@@ -76,9 +78,13 @@ class BoundedLayer(CacheLayerMixin):
         self.windows = [cache.window(number, h, cache.logit_bound) for h in range(heads)]
         self.groups = grouped(self.windows)
         self.log_head, self.log_tail = (torch.zeros(heads, 1, dtype=torch.float64) for _ in range(2))
+        self.log_old = torch.zeros(AGES, heads, 1, dtype=torch.float64)
         self.share, self.change = (torch.zeros(heads, dtype=torch.float64) for _ in range(2))
         self.over = torch.zeros(heads, dtype=torch.long)
-        self.largest: Tensor | None = None  # (4, B, H): norms of far keys, far values, all keys, all values
+        # (6 + AGES, B, H), largest norms: of keys dropped in this age, values dropped, all keys, all values; of
+        # keys that came lately, in two halves; of keys dropped in the age before this one, and so on, and before all
+        self.largest: Tensor | None = None
+        self.came = 0  # tokens that came in the present age
 
     # ---------------------------------------------------------------------------------------------- attention
     def attend(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Float[Tensor, "B H M D"]:
@@ -105,7 +111,7 @@ class BoundedLayer(CacheLayerMixin):
                 f"the cache was made for {heads} heads, but {q.shape[1]} heads of queries and {k.shape[1]} of keys came"
             )
         if self.largest is None:
-            self.largest = torch.zeros(4, q.shape[0], heads, dtype=torch.float64, device=q.device)
+            self.largest = torch.zeros(6 + AGES, q.shape[0], heads, dtype=torch.float64, device=q.device)
             self.is_initialized = True
         if self.largest.shape[1] != q.shape[0]:
             raise ValueError(
@@ -136,9 +142,11 @@ class BoundedLayer(CacheLayerMixin):
         batch, heads, new, _ = q.shape
         real = self._real(self.count, new)
         with torch.no_grad():
-            any_key, any_value = (self._running(i, x, real) for i, x in ((2, k), (3, v)))
+            key, value = (norms(x) if real is None else norms(x).masked_fill(~real, 0.0) for x in (k, v))
+            recent = torch.maximum(self._running(4, key), self.largest[5][..., None])
+            any_key, any_value = self._running(2, key), self._running(3, value)
             far_key, far_value = (torch.zeros_like(any_key) for _ in range(2))
-            seen = Seen(far_key, far_value, any_key, any_value)
+            seen = Seen(far_key, self.largest[6:, ..., None], far_value, recent, any_key, any_value)
             dropped = torch.zeros(batch, heads, new, dtype=torch.bool, device=q.device)
         out = torch.empty_like(q)
         lse = q.new_empty(batch, heads, new, dtype=torch.promote_types(q.dtype, torch.float32))
@@ -153,15 +161,31 @@ class BoundedLayer(CacheLayerMixin):
         self.count += new
         with torch.no_grad():
             self._certify(q, scale, lse, kept, seen, dropped, log_head, real)
+            self._grow_older(new)
         return out
 
-    def _running(self, which: int, x: Tensor, real: Tensor | None) -> Float[Tensor, "B H M"]:
-        """The largest norm of any key or value up to each row."""
+    def _running(self, which: int, size: Tensor) -> Float[Tensor, "B H M"]:
+        """The largest norm up to each row, of one of the kinds in `largest`."""
         assert self.largest is not None
-        size = norms(x) if real is None else norms(x).masked_fill(~real, 0.0)
         size = torch.maximum(size if size.shape[2] == 1 else size.cummax(-1).values, self.largest[which][..., None])
         self.largest[which] = size[..., -1]
         return size
+
+    def _grow_older(self, new: int) -> None:
+        """Begin a new age where enough keys were dropped: whatever was dropped before has moved that much away."""
+        assert self.largest is not None
+        for group in self.groups:
+            if group.dropped >= group.span:
+                before = self.largest[6:, :, group.at].clone()
+                self.largest[-1][:, group.at] = before[-2:].amax(0)
+                self.largest[7:-1, :, group.at] = before[:-2]
+                self.largest[6][:, group.at] = self.largest[0][:, group.at]
+                self.largest[0][:, group.at] = 0.0
+                group.dropped = 0
+        self.came += new
+        if self.came >= max(group.ring.held for group in self.groups):
+            self.largest[5], self.came = self.largest[4], 0
+            self.largest[4] = 0.0
 
     def _real(self, column: int, new: int) -> Bool[Tensor, "B 1 M"] | None:
         """Which of the tokens from a column on are no padding; None if all are."""
@@ -182,6 +206,7 @@ class BoundedLayer(CacheLayerMixin):
                 size = norms(x) if real is None else norms(x).masked_fill(~real[:, 0], 0.0)
                 torch.maximum(far, size, out=far)
             self._put_far(group, far_key, far_value)
+            group.dropped += 1
         place = ring.push(k, v)
         keys, values = ring.both()
         line = self._line(group, q)
@@ -226,6 +251,7 @@ class BoundedLayer(CacheLayerMixin):
             before = size.cummax(-1).values[:, :, last.clamp(min=0)]
             into[:, group.at] = torch.maximum(far[..., None], torch.where(last >= 0, before, 0.0))
         self._put_far(group, seen.far_key[:, group.at, -1], seen.far_value[:, group.at, -1])
+        group.dropped += max(0, n - ring.window)
         visible = first + (last + 1).clamp(min=0)  # the column of the first key that the row sees
         start = 0 if self.start is None else self.start[:, None, None]
         dropped[:, group.at] = visible > start
@@ -265,7 +291,7 @@ class BoundedLayer(CacheLayerMixin):
         for group in self.groups:
             if not self._whole(group):
                 self._prove(group)
-        found = certify(q, scale, lse, kept, seen, self.log_head, self.log_tail, dropped)
+        found = certify(q, scale, lse, kept, seen, self.log_head, self.log_tail, self.log_old, dropped)
         gap = found.gap + log_head
         if real is not None:
             gap = gap.masked_fill(~real, -math.inf)
@@ -291,8 +317,10 @@ class BoundedLayer(CacheLayerMixin):
             return
         group.proven = sees
         for h in group.heads:
-            sums = log_sums(self.cache.biases.weights(self.number, h, self.cache.context), sees)
-            self.log_head[h], self.log_tail[h] = sums
+            sums = [self.cache.sums(self.number, h, sees + age * group.span) for age in range(AGES)]
+            self.log_head[h], self.log_tail[h] = sums[0]
+            # a key of the age before this one may have been dropped just now; each age before lies a span farther away
+            self.log_old[:, h, 0] = torch.tensor([s.tail for s in sums])
 
     def _exceeded(self, share: Tensor, over: Tensor) -> None:
         """Follow the policy: a sentence for the first time, or the end."""

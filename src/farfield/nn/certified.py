@@ -18,9 +18,9 @@ Slack. L comes from a float32 kernel, so what is proven here rests on a lower bo
 - the final logarithm errs by less than 4u*(|L| + 60).
 With lower precision of matrix products (TF32, bfloat16) u is 2^-8. Norms are sums of D squares, rounded up by D + 4
 units in the last place, and squares that underflow hide less than 2^-62 in each component. What remains is done in
-float64, with 1e-9 of each term for its own rounding.
+float64, with 1e-12 of each term for its own rounding.
 
-Shapes: B samples, H heads, M rows, D width of a head.
+Shapes: B samples, H heads, M rows, A ages, D width of a head.
 """
 
 from __future__ import annotations
@@ -39,10 +39,16 @@ LEAST_SHARE = 1e-300  # what a double cannot tell from 0 is not 0
 
 
 class Seen(NamedTuple):
-    """The largest norms that each row knows of: keys and values that were dropped before it, and all up to it."""
+    """The largest norms that each row knows of: keys and values that were dropped before it, and all up to it.
+
+    Dropped keys come in ages, because one large key should not count for ever: `far_key` of those dropped lately, and
+    `old_key` of those in each age before, which are known to lie farther and farther away.
+    """
 
     far_key: Float[Tensor, "B H M"]
+    old_key: Float[Tensor, "A B H 1"]
     far_value: Float[Tensor, "B H M"]
+    recent_key: Float[Tensor, "B H M"]  # of the last tokens, kept or not: the gap counts these
     any_key: Float[Tensor, "B H M"]
     any_value: Float[Tensor, "B H M"]
 
@@ -52,7 +58,7 @@ class Bounds(NamedTuple):
 
     share: Float[Tensor, "B H M"]
     change: Float[Tensor, "B H M"]
-    gap: Float[Tensor, "B H M"]  # |q|*max|k|*scale - L: with ln head it says which window would have been enough
+    gap: Float[Tensor, "B H M"]  # |q|*max|k|*scale - L of recent keys: with ln head, which window would be enough
 
 
 def norms(x: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape"]:
@@ -81,12 +87,13 @@ def certify(
     seen: Seen,
     log_head: Float[Tensor, "H 1"],
     log_tail: Float[Tensor, "H 1"],
+    log_old: Float[Tensor, "A H 1"],
     dropped: Bool[Tensor, "B H M"],
 ) -> Bounds:
     """The certificate of every row; 0 for rows before which nothing was dropped, 1 where nothing is known.
 
     kept: keys that a row sees at most. log_head, log_tail: from theory.truncation.log_sums, for a window that every
-    row with dropped keys sees in full.
+    row with dropped keys sees in full; log_old: the same sum from the least distance of each age on.
     """
     query = norms(q) * (abs(scale) * (1 + 1e-9))
     score = query * seen.any_key
@@ -96,12 +103,15 @@ def certify(
     low = lse - slack
     # every score is at least -|q|*max|k|*scale: so L is at least ln head minus that (the bound before inference)
     low = torch.where(dropped, torch.maximum(low, log_head - score), low)
-    far = query * seen.far_key
-    x = far + log_tail - low
-    x = x + 1e-9 * (far + log_tail.abs() + low.abs() + 1)
+    # lately dropped keys from the window on, older ones from farther on; or all of them at once from the window on
+    far, old = query * seen.far_key, query * seen.old_key
+    largest = torch.maximum(far, old.amax(0))
+    total = torch.logaddexp(far + log_tail, (old + log_old[:, None]).logsumexp(0))
+    total = torch.minimum(total, largest + log_tail)
+    x = total - low + 1e-12 * (largest + log_old[-1].abs() + low.abs() + 1)
     share = torch.sigmoid(x).clamp(min=LEAST_SHARE) * (1 + 1e-12)
     share = torch.where(share <= 1, share, 1.0)  # NaN too
     share = torch.where(dropped, share, 0.0)
     # An average of values is no longer than the longest of them. 0 times infinity: nothing was lost.
     change = torch.where(share > 0, share * ((seen.any_value + seen.far_value) * (1 + 1e-9)), 0.0)
-    return Bounds(share, torch.where(change.isnan(), float("inf"), change), score - low)
+    return Bounds(share, torch.where(change.isnan(), float("inf"), change), query * seen.recent_key - low)
