@@ -26,7 +26,7 @@ app.command("farfield.commands.window:window_command", name="window", help="How 
 app.command("farfield.commands.train:train_command", name="train", help="Train a language model with any encoding.")
 app.command("farfield.commands.generate:generate_command", name="generate", help="Write on, with a bounded cache.")
 app.command(
-    "farfield.commands.evaluate:evaluate_command", name="evaluate", help="Perplexity from 1x to 18x the training length."
+    "farfield.commands.evaluate:evaluate_command", name="evaluate", help="Perplexity against length, 1x to 18x."
 )
 app.command("farfield.commands.receptive:receptive_command", name="receptive", help="How far a trained model looks.")
 app.command("farfield.commands.speed:speed_command", name="speed", help="What each way of inference costs.")

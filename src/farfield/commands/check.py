@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.fields import Fields, HeadField, fields, shown_number
-from farfield.commands.options import Formula, Json, Settings, values
+from farfield.commands.options import Formula, Json, Settings, numbered, values
 from farfield.theory.convergence import Verdict, check
 from farfield.theory.receptive import EPSILONS
 from farfield.zoo import Encoding, find
@@ -100,10 +100,7 @@ def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> N
     said = {"not-applicable": "the theorem does not apply"}.get(verdict.verdict, verdict.condition or verdict.verdict)
     console.print(Text.assemble("  ", (said, _COLOURS[verdict.verdict])))
     console.print(Text("proof" if verdict.verdict in ("converges", "diverges") else "why", style="bold"))
-    steps = Table.grid(padding=(0, 1))
-    for number, step in enumerate(verdict.proof, 1):
-        steps.add_row(Text(f"{number:4}."), Text(step))
-    console.print(steps)
+    console.print(numbered(verdict.proof))
     if len(seen.heads) == 1 and seen.heads[0].exact_total is not None:
         console.print(Text(f"B = {seen.heads[0].exact_total}"))
     for table in _tables(seen):

@@ -8,12 +8,14 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 from flint import arb
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from farfield import zoo
-from farfield.commands.options import Json, Settings, values
+from farfield.commands.fields import shown_number
+from farfield.commands.options import Json, Settings, numbered, values
 from farfield.formula import Formula
 from farfield.theory.closed import DivergenceError, UndecidedError
 from farfield.theory.comparison import EVERY_INTERVAL, Comparison, Crossing, compare
@@ -22,8 +24,6 @@ from farfield.theory.partial import Row
 from farfield.theory.precision import precision
 from farfield.theory.receptive import EPSILONS, digits, exact_epsilon, reach, smallest, whole
 from farfield.theory.series import bound_formula, series, sum_json
-
-_WIDEST = 24  # characters of a number in a table
 
 
 def compare_command(
@@ -149,32 +149,30 @@ def _pair_json(pair: Comparison) -> dict[str, Any]:
 
 
 def _show(console: Console, rows: list[dict[str, Any]], epsilons: list[str], context: int | None) -> None:
-    table = Table(title="receptive field in tokens", title_justify="left")
-    table.add_column("encoding", overflow="fold")
-    table.add_column("B")
-    for e in epsilons:
-        table.add_column(e, justify="right")
-    table.add_column("law", overflow="fold")
+    table = Table(title="receptive field in tokens, for each epsilon", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("epsilon", justify="right")
     for row in rows:
-        cells = [_short(t["tokens"]) for t in row["trf"]] or ["none"] * len(epsilons)
-        total = row["sum"]["mid"][:10] if row["sum"] else "diverges"
-        table.add_row(*(Text(c) for c in (row["encoding"], total, *cells, row["law"] or "no receptive field")))
+        table.add_column(Text(row["encoding"]), justify="right", overflow="fold")
+    for i, e in enumerate(epsilons):
+        table.add_row(e, *(Text(_short(row["trf"][i]["tokens"]) if row["trf"] else "none") for row in rows))
         if context is not None:
-            near = [_short(t["tokens"]) for t in row["reach"]]
-            table.add_row(*(Text(c, style="dim") for c in (f"  reach within {context}", "", *near, "")))
+            near = (Text(_short(row["reach"][i]["tokens"]), style="dim") for row in rows)
+            table.add_row(Text(f"in {context}", style="dim"), *near)
+    table.add_section()
+    table.add_row("B", *(Text(f"{float(row['sum']['mid']):.10g}" if row["sum"] else "diverges") for row in rows))
     console.print(table)
+    for row in rows:
+        said = f"is {row['law']} as epsilon goes to 0" if row["law"] else "does not exist: the sum diverges"
+        console.print(Text(f"the receptive field of {row['encoding']} {said}"))
 
 
 def _short(tokens: str | None) -> str:
-    if tokens is None:
-        return "not decided"
-    return tokens if len(tokens) <= _WIDEST else f"{tokens[0]}.{tokens[1:5]}e{len(tokens) - 1}"
+    return "not decided" if tokens is None else shown_number(tokens)
 
 
 def _show_pair(console: Console, pair: Comparison) -> None:
     console.print(Text(pair.sentence(), style="bold"))
-    for number, step in enumerate(pair.steps, 1):
-        console.print(Text(f"{number:4}. {step}"))
+    console.print(numbered(pair.steps))
     name = {"a": pair.a, "b": pair.b}
     for c in pair.crossings:
         console.print(Text(f"      {name[c.larger]} {_where(c, pair)}"))

@@ -150,8 +150,8 @@ def _one(
     if seen.context is not None:
         context = seen.context
         row.reach = [str(reach(found, e, context, start, **setting)) for e in seen.epsilons]
-    if seen.lengths is not None:
-        row.leak = float(leak(found, *seen.lengths, start, **setting).mid())
+    if seen.lengths is not None and found.formula is not None:
+        row.leak = float(leak(found.formula.bind(setting), *seen.lengths, start).mid())
     return row
 
 

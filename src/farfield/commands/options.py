@@ -1,16 +1,27 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how they show a proof."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.table import Table
+from rich.text import Text
 
 from farfield.formula import FormulaError
 
 Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
 Settings = Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=True)]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+def numbered(steps: Sequence[str]) -> Table:
+    """The steps of a proof, numbered."""
+    grid = Table.grid(padding=(0, 1))
+    for number, step in enumerate(steps, 1):
+        grid.add_row(Text(f"{number:4}."), Text(step))
+    return grid
 
 
 def values(settings: list[str] | None) -> dict[str, str]:

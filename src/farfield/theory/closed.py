@@ -12,6 +12,7 @@ from typing import Any
 
 from flint import acb, arb, ctx, fmpz
 
+from farfield.theory.constants import UndecidedError
 from farfield.theory.evaluation import Weight
 from farfield.theory.exact import LogForm, log_form, log_of
 from farfield.theory.precision import precision
@@ -25,10 +26,6 @@ class DivergenceError(ValueError):
         self.reason = reason
         end = f": {reason}" if reason else ""
         super().__init__(f"the sum of the weights of {text} diverges, so it has no receptive field{end}")
-
-
-class UndecidedError(ValueError):
-    """The answer could not be proven within the limits of time or precision."""
 
 
 class Series:

@@ -19,8 +19,8 @@ from flint import arb, fmpq, fmpz
 from farfield.theory.precision import precision
 
 
-class UndecidedError(Exception):
-    """Neither answer can be proven."""
+class UndecidedError(ValueError):
+    """Neither answer can be proven, or not within the limits of time and precision."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,15 +23,13 @@ from farfield.theory.corners import corners
 from farfield.theory.domain import refuse_undefined, require_defined
 from farfield.theory.growth import UndefinedError
 from farfield.theory.horizon import Horizon, horizon
-from farfield.theory.ladder import Rung, certificate, decide, far_tail, safe_decimal
+from farfield.theory.ladder import Rung, certificate, decide, safe_decimal
 from farfield.theory.precision import precision
 from farfield.theory.region import Region, domain
 from farfield.zoo import Encoding, find
 
 BUDGET = 1.5  # seconds of work for one verdict
 FAMILY_BUDGET = 0.7  # of them for the cases of open parameters
-
-__all__ = ["Verdict", "check", "far_tail"]
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from flint import arb
 
 from farfield.formula import Formula
 from farfield.theory import constants
-from farfield.theory.constants import UndecidedError as UndecidedConstantError
-from farfield.theory.constants import rational
+from farfield.theory.constants import UndecidedError, rational
 from farfield.theory.engines import Explicit
 from farfield.theory.expansion import LargerStartError, MoreTermsError
 from farfield.theory.growth import NOTHING, UndefinedError, bias
@@ -45,7 +44,7 @@ class FarTail:
             try:
                 found = decide(self.formula, Region(), time.thread_time() + _BUDGET)
                 self._rung = found if found.verdict == "converges" else None
-            except (UndecidedConstantError, UndefinedError):
+            except (UndecidedError, UndefinedError):
                 pass
             self._failed = self._rung is None
         return self._rung
@@ -71,7 +70,7 @@ class FarTail:
                     return bound
             except MoreTermsError:
                 continue
-            except (LargerStartError, OverflowError, UndecidedConstantError, UndefinedError):
+            except (LargerStartError, OverflowError, UndecidedError, UndefinedError):
                 return None
         return None
 

@@ -8,7 +8,6 @@ holds for all t from an explicit distance on.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -269,58 +268,3 @@ def safe_decimal(value: arb, up: bool) -> str:
     whole = steps.upper().ceil() if up else steps.lower().floor()
     exact = Fraction(int(whole.unique_fmpz())) * step
     return ("-" if exact < 0 else "") + decimal_text(abs(exact))
-
-
-def far_tail(formula: Formula, ln_x: arb, budget: float = 2.0) -> arb | None:
-    """An upper bound of the sum of b(t) over all integers t >= x, given ln x, or None if none is proven from there."""
-    deadline = time.thread_time() + budget
-    try:
-        rung = decide(formula, Region(), deadline)
-    except (UndecidedError, UndefinedError):
-        return None
-    return far_tail_of(formula, rung, ln_x, deadline) if rung.verdict == "converges" else None
-
-
-def far_tail_of(formula: Formula, rung: Rung, ln_x: arb, deadline: float) -> arb | None:
-    """`far_tail` for a formula whose verdict is known already."""
-    best: arb | None = None
-    for length in (4, 8, 16):
-        try:
-            with precision(128):
-                engine = Explicit(ln_x, length, deadline)
-                r = bias(engine, formula)
-                if r is NOTHING:
-                    return arb(0)
-                g = engine.negative(r)
-                for exponent in _tail_exponents(rung):
-                    c = excess(engine, g, rung.depth, exponent, True)
-                    if c is None or not c.is_finite():
-                        continue
-                    bound = _tail_bound(engine, rung.depth, constants.ball(exponent), c)
-                    best = bound if best is None or bound < best else best
-            if best is not None:
-                return best
-        except (LargerStartError, OverflowError, UndecidedError, UndefinedError):
-            return best
-        except MoreTermsError:
-            continue
-    return best
-
-
-def _tail_exponents(rung: Rung) -> list[Const]:
-    if rung.ratio is None:
-        return [rational(1 << q) for q in range(12, 0, -1)]
-    near = [ONE + (rung.ratio - ONE) * rational(Fraction(q)) for q in ("0.99", "0.9", "0.5")]
-    return [rung.ratio, *near]
-
-
-def _tail_bound(engine: Explicit, depth: int, s: arb, c: arb) -> arb:
-    """exp(c) * (first term + integral) of 1/(t * ln t ... l_depth**s) from X on."""
-    if depth:
-        engine.level(depth)  # must be positive
-    ln_last = engine.levels[depth + 1]
-    first = c - s * ln_last
-    for i in range(1, depth + 1):
-        first -= engine.levels[i]
-    integral = c + (1 - s) * ln_last - (s - 1).log()
-    return (first.exp() + integral.exp()).upper()

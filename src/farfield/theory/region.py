@@ -141,11 +141,11 @@ def _sign(region: Region, c: Const) -> int:
     if common and (len(monomials) > 1 or len(monomials[0]) > 1 or monomials[0][0][1] != 1):
         inner, odd = c, ONE
         for key, e in common.items():
-            name = constants.parameter(key)
-            inner = inner * constants.power(name, -e)
+            one = constants.parameter(key)
+            inner = inner * constants.power(one, -e)
             if e.denominator == 1 and e % 2:
-                odd = odd * name
-            elif region.sign(name) == 0:
+                odd = odd * one
+            elif region.sign(one) == 0:
                 return 0
         return _sign_of_product(region, odd) * region.sign(inner)
     core, flip = normal(c)
