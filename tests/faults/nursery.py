@@ -81,6 +81,11 @@ def lines_of(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+def ended(child: int) -> bool:
+    """Whether a process is over, without taking its status away."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def start(order: dict[str, Any]) -> dict[str, Any]:
     began = time.monotonic()
     child = os.fork()
@@ -96,7 +101,8 @@ def start(order: dict[str, Any]) -> dict[str, Any]:
             os._exit(status)
     kill = order["kill"]
     if kill and "seconds" in kill:
-        time.sleep(kill["seconds"])
+        while time.monotonic() - began < kill["seconds"] and not ended(child):
+            time.sleep(0.001)
         os.kill(child, signal.SIGKILL)
     elif kill and "signal" in kill:
         while lines_of(Path(order["run"]) / "metrics.jsonl") < kill["lines"]:
