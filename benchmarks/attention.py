@@ -255,7 +255,8 @@ def draw(results: list[Measured], place: str, stem: pathlib.Path) -> None:
             axis.set_ylabel("seconds" if row == 0 else "extra memory, MB")
             axis.set_xlabel("tokens" if row else "")
             axis.grid(alpha=0.3, which="both")
-        axes[0][column].legend(fontsize=8)
+        if axes[0][column].lines:
+            axes[0][column].legend(fontsize=8)
     figure.suptitle(f"Attention with ALiBi, 8 heads of 64, {place}", fontsize=10)
     for kind in ("png", "svg"):
         figure.savefig(stem.with_suffix(f".{kind}"), dpi=130)
@@ -312,7 +313,11 @@ def main() -> int:
                         record = {"date": date, "machine": place, "figures": figures(results)}
                         record["results"] = [asdict(m) for m in results]
                         given.json.write_text(json.dumps(record, indent=1) + "\n")
+    results = together(results, [])  # in order, also where nothing was measured anew
     rows = figures(results)
+    if given.json and results:
+        record = {"date": date, "machine": place, "figures": rows, "results": [asdict(m) for m in results]}
+        given.json.write_text(json.dumps(record, indent=1) + "\n")
     for table in tables(results, rows, place):
         say.print(table)
     for r in rows:
