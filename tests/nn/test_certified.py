@@ -12,7 +12,7 @@ from farfield.nn import cache as caches
 from farfield.nn import cachelayer
 from farfield.nn.bias import Bias
 from farfield.nn.cache import BoundedCache
-from farfield.nn.certified import norms
+from farfield.nn.certified import norms, slack
 from farfield.theory.truncation import largest_share, log_sums, smallest_window, weights_of
 
 ENCODINGS = ["-t/2", "-t/16", "-t/256", "-log(3 + t/4)**2", "-sqrt(t)", "-sqrt(t)/4", "-2*log(t + 1)", "1 - t**1.5/9"]
@@ -225,6 +225,20 @@ def test_numbers_that_are_none_certify_nothing(bad):
         warnings.simplefilter("ignore")
         cache.attend(q, k, v, 0)
     assert cache.certificate().rows[0].share == 1.0
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+@pytest.mark.parametrize(("d", "n", "size"), [(4, 7, 1.0), (64, 500, 1.0), (64, 500, 4.0), (128, 4096, 2.0)])
+def test_the_kernel_errs_less_than_the_slack(kind, d, n, size):
+    torch.manual_seed(n)
+    q, k, v = (size * torch.randn(3, 1, 2, n, d)).to(kind)
+    q = q[:, :, -1:]
+    bias = -torch.arange(n, dtype=torch.float64).flip(0) / 16
+    line = bias.to(torch.promote_types(kind, torch.float32)).expand(1, 2, 1, n)
+    _, lse = cachelayer._flash(q, k, v, 0.0, False, attn_mask=line, scale=d**-0.5)
+    exact = (q.double() @ k.double().mT * d**-0.5 + bias).logsumexp(-1)
+    score = norms(q) * norms(k).amax(-1, keepdim=True) * d**-0.5
+    assert bool(((lse.double() - exact).abs() <= slack(q, score, lse.double(), n)).all())
 
 
 def test_norms_are_never_too_small():

@@ -129,8 +129,8 @@ class BoundedLayer(CacheLayerMixin):
         if self.cache.logit_bound is not None:
             return ROWS
         # up to where a head would drop its first key: by then its window must have been measured
-        return min([ROWS, *(int(min(g.ring.window - self.count, ROWS)) for g in self.groups if self._whole(g)
-                            and g.ring.window > self.count)])  # fmt: skip
+        room = [g.ring.window - self.count for g in self.groups if self._whole(g) and g.ring.window > self.count]
+        return min([ROWS, *room])
 
     def _whole(self, group: Group) -> bool:
         """Whether these heads have dropped nothing yet."""
@@ -291,7 +291,8 @@ class BoundedLayer(CacheLayerMixin):
         for group in self.groups:
             if not self._whole(group):
                 self._prove(group)
-        found = certify(q, scale, lse, kept, seen, self.log_head, self.log_tail, self.log_old, dropped)
+        sums = (x.to(q.device) for x in (self.log_head, self.log_tail, self.log_old))
+        found = certify(q, scale, lse, kept, seen, *sums, dropped)
         gap = found.gap + log_head
         if real is not None:
             gap = gap.masked_fill(~real, -math.inf)

@@ -79,6 +79,12 @@ def unit(x: Tensor) -> float:
     return 2.0**-8
 
 
+def slack(q: Tensor, score: Tensor, lse: Float[Tensor, "B H M"], kept: int) -> Float[Tensor, "B H M"]:
+    """How much the log-sum-exp of a kernel can exceed the true one; `score` bounds every |q.k|*scale of the row."""
+    size = lse.abs() + 60
+    return unit(q) * ((q.shape[-1] * 1.01 + 5) * score + 9 * size) + kept * 2.0**-22 + 1e-5
+
+
 def certify(
     q: Float[Tensor, "B H M D"],
     scale: float,
@@ -98,9 +104,7 @@ def certify(
     query = norms(q) * (abs(scale) * (1 + 1e-9))
     score = query * seen.any_key
     lse = lse.double()
-    size = lse.abs() + 60
-    slack = unit(q) * ((q.shape[-1] * 1.01 + 5) * score + 9 * size) + kept * 2.0**-22 + 1e-5
-    low = lse - slack
+    low = lse - slack(q, score, lse, kept)
     # every score is at least -|q|*max|k|*scale: so L is at least ln head minus that (the bound before inference)
     low = torch.where(dropped, torch.maximum(low, log_head - score), low)
     # lately dropped keys from the window on, older ones from farther on; or all of them at once from the window on
