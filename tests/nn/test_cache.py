@@ -299,6 +299,13 @@ def test_mpt_goes_on_past_its_longest_text():
     farfield.bound(model, 1e-4)
     longer = model.generate(ids, max_new_tokens=60, do_sample=False, prefill_chunk_size=32)
     assert longer.shape == (1, 160)
+    with torch.no_grad():
+        assert model(longer).logits.shape == (1, 160, 97)
+    assert model.bounded_cache.get_seq_length() == 160
+    farfield.bound(model, 1e-2)  # again, with another epsilon
+    with torch.no_grad():
+        model(longer)
+    assert model.bounded_cache.limit == 1e-2
     wide = mpt()
     wide.config.max_seq_len = 512  # what transformers writes if its table is longer
     assert torch.equal(longer, wide.generate(ids, max_new_tokens=60, do_sample=False, use_cache=True))

@@ -79,27 +79,46 @@ def prepare(model: Any) -> None:
 
 
 def bound(model: Any, epsilon: float | str = 1e-3, **options: Any) -> Any:
-    """Make `model.generate` keep only what epsilon asks for: the same model, whose caches are bounded from now on.
+    """Make a model keep only what epsilon asks for: the same model, whose caches are bounded from now on.
 
-    For farfield, BLOOM and MPT models. `options` are those of BoundedCache (logit_bound, policy, context). The cache of
-    the last call is `model.bounded_cache`, with its certificate(). Other caches can still be given to `generate`.
+    For farfield, BLOOM and MPT models. `options` are those of BoundedCache (logit_bound, policy, context). Whenever the
+    model would make a cache, in `generate` or in a forward pass without gradients, it makes a bounded one; the last is
+    `model.bounded_cache`, with its certificate(). Other caches can still be given.
     """
     biases_of(model)  # refuses what it does not know
     prepare(model)
     BoundedCache(model, epsilon, **options)  # refuses what cannot be certified, now and not at the first token
     original = type(model)._prepare_cache_for_generation
 
+    def new_cache() -> BoundedCache:
+        model.bounded_cache = BoundedCache(model, epsilon, **options)
+        return model.bounded_cache
+
+    def give_cache(
+        decoder: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        wanted = kwargs.get("use_cache") is not False and not torch.is_grad_enabled()
+        if wanted and kwargs.get("past_key_values") is None:
+            kwargs = {**kwargs, "past_key_values": new_cache()}
+            _note_mask(decoder, args, kwargs)
+        return args, kwargs
+
     def prepare_cache(
         self: Any, generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
         chosen = generation_config.cache_implementation is not None or generation_config.use_cache is False
         if model_kwargs.get("past_key_values") is None and not chosen:
-            self.bounded_cache = model_kwargs["past_key_values"] = BoundedCache(self, epsilon, **options)
+            model_kwargs["past_key_values"] = new_cache()
         return original(self, generation_config, model_kwargs, *args, **kwargs)
 
     for settings in (model.config, model.generation_config):  # MPT's say that it should generate without any cache
         settings.use_cache = True
     model._prepare_cache_for_generation = MethodType(prepare_cache, model)
+    if model.config.model_type in ("bloom", "mpt"):  # ours takes texts of any length with the usual cache too
+        if (before := getattr(model, "_gives_bounded_cache", None)) is not None:
+            before.remove()
+        decoder = getattr(model, "transformer", model)
+        model._gives_bounded_cache = decoder.register_forward_pre_hook(give_cache, with_kwargs=True)
     model.bounded_cache = None
     return model
 
