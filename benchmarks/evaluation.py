@@ -44,11 +44,13 @@ def reset_highest() -> None:
 
 
 class Clock:
-    """Wall time, processor time and the highest memory of a block."""
+    """Wall time, processor time and the highest memory of a block, above what the process held at its first block."""
+
+    before = 0
 
     def __enter__(self) -> Clock:
         reset_highest()
-        self.before = memory("VmRSS")
+        Clock.before = Clock.before or memory("VmRSS")
         self.wall, self.cpu = time.perf_counter(), time.process_time()
         return self
 
@@ -329,15 +331,16 @@ def main() -> None:
         result["perplexities"] = run("perplexities", 512, 4608, run=given.model)
         print(json.dumps(result["perplexities"]), flush=True)
     if "sweep" in parts:
-        rows = result["sweep"] = []
+        kept_rows = {row["length"]: row for row in result.get("sweep", [])} if given.only else {}
         rivals = {"ours": Waiting("ours"), "bloom": Waiting("bloom")}
-        for length in given.lengths:
+        for length in sorted(given.lengths, reverse=True):  # the longest first, in fresh processes
             timed = given.tokens if given.sample is None else length * -(-given.sample // length)
             row: dict[str, Any] = {"length": length, "timed_tokens": timed}
             for who, rival in rivals.items():
                 found = rival.measure(length, timed)
                 row[who] = {**found, **{x: found[x] * given.tokens / timed for x in ("seconds", "cpu_seconds")}}
-            rows.append(row)
+            kept_rows[length] = row
+            result["sweep"] = [kept_rows[n] for n in sorted(kept_rows)]
             a, b = row["ours"], row["bloom"]
             print(
                 f"{length}: ours {a['cpu_seconds']:.1f} s, BLOOM {b['cpu_seconds']:.1f} s, "
@@ -346,16 +349,17 @@ def main() -> None:
                 flush=True,
             )
             save(result)
-        total = {
-            who: {x: sum(r[who][x] for r in rows) for x in ("seconds", "cpu_seconds")} for who in ("ours", "bloom")
-        }
+        rows = result["sweep"]
+        times = ("seconds", "cpu_seconds")
+        total = {who: {x: sum(r[who][x] for r in rows) for x in times} for who in ("ours", "bloom")}
         result["summary"] = {
             "seconds_ratio": total["bloom"]["seconds"] / total["ours"]["seconds"],
             "cpu_ratio": total["bloom"]["cpu_seconds"] / total["ours"]["cpu_seconds"],
             "memory_ratio": rows[-1]["bloom"]["memory"] / rows[-1]["ours"]["memory"],
         }
         print(
-            f"sweep: {result['summary']['cpu_ratio']:.2f} times faster (clock {result['summary']['seconds_ratio']:.2f}), "
+            f"sweep: {result['summary']['cpu_ratio']:.2f} times faster "
+            f"(clock {result['summary']['seconds_ratio']:.2f}), "
             f"{result['summary']['memory_ratio']:.1f} times less memory at {rows[-1]['length']}; {machine()}"
         )
     save(result)

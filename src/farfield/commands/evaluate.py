@@ -195,7 +195,8 @@ def _yes(answer: bool) -> str:
 def _windowed(result: Evaluation, rows: list[Row]) -> Table:
     from farfield.measure.windows import shortest_text
 
-    table = Table(title="each head cut at a window", title_justify="left")
+    title = "each head cut at a window (lost share of attention: largest over all rows, and mean)"
+    table = Table(title=title, title_justify="left")
     for column in ("length", "windows", "perplexity", "lost mass, certified", "lost mass, true", "time"):
         table.add_column(column, justify="right")
     full = {row.length: row for row in result.of("non-overlapping")}
@@ -205,8 +206,8 @@ def _windowed(result: Evaluation, rows: list[Row]) -> Table:
             str(row.length),
             shortest_text([window] if isinstance(window, int) else window),
             _number(row),
-            f"at most {row.extra['certified_lost_mass']:.2g}",
-            f"at most {row.extra['lost_mass']:.2g}",
+            f"{row.extra['certified_lost_mass']:.2g}, {row.extra['mean_certified_lost_mass']:.2g}",
+            f"{row.extra['lost_mass']:.2g}, {row.extra['mean_lost_mass']:.2g}",
             f"{row.seconds / full[row.length].seconds:.2f} of full" if row.length in full else "",
         ]
         table.add_row(*(Text(cell) for cell in cells))

@@ -20,7 +20,7 @@ def predicted(model: Model, batch: int, length: int, scored: int | None = None) 
     feed_forward = 4 * model.width + 2 * model.inner
     states = tokens * max(attention, feed_forward) * size
     scores = batch * model.attention_scores(length) * length**2 * size
-    logits = min(2 * LOGIT_BYTES, 8 * batch * (scored or length) * model.words)
+    logits = min(2 * LOGIT_BYTES, 8 * batch * (scored or length) * model.words)  # tiles, or a few rows
     return states + scores + logits
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from farfield.formula import Formula
+from farfield.measure.vocabulary import losses_in_tiles
 
 Window = int | Sequence[int] | None
 LOGIT_BYTES = 64 << 20  # what the logits of a few rows may take
@@ -30,7 +31,7 @@ class Visit(Protocol):
 
 @dataclass(frozen=True)
 class Seen:
-    """What one layer's attention works with: q is (B, H, N, D); k and v may have fewer heads; bias is (H, N) or None."""
+    """What one layer's attention works with: q is (B, H, N, D); k, v may have fewer heads; bias is (H, N) or None."""
 
     q: Tensor
     k: Tensor
@@ -77,6 +78,10 @@ class Model:
         """The logits of a few states, (..., V), in float32."""
         raise NotImplementedError
 
+    def output_layer(self) -> torch.nn.Linear | None:
+        """The linear map from states to logits, if there is no more to it than that."""
+        return None
+
     def watching(self, visit: Visit) -> Any:
         """A context in which `visit` is called with what each layer attends with."""
         raise NotImplementedError
@@ -105,6 +110,9 @@ class Model:
         """The loss of each target, (B, K): the last K tokens of `ids` are what they follow."""
         states = self.states(ids, window)[:, ids.shape[1] - targets.shape[1] :]
         rows, words = states.reshape(-1, states.shape[-1]), targets.reshape(-1)
+        head = self.output_layer()
+        if head is not None:
+            return losses_in_tiles(rows, head.weight, words, head.bias).view(targets.shape)
         size = max(16, LOGIT_BYTES // (4 * self.words))
         parts = [
             torch.nn.functional.cross_entropy(self.logits(rows[a : a + size]), words[a : a + size], reduction="none")
@@ -123,10 +131,9 @@ class Ours(Model):
         return torch.nn.functional.linear(states, self.network.embedding.weight).float()
 
     def losses(self, ids: Tensor, targets: Tensor, window: Window = None) -> Tensor:
-        from farfield.nn.loss import token_losses
-
         states = self.states(ids, window)[:, ids.shape[1] - targets.shape[1] :]
-        return token_losses(states.flatten(0, 1), self.network.embedding.weight, targets.flatten()).view(targets.shape)
+        weight = self.network.embedding.weight
+        return losses_in_tiles(states.flatten(0, 1), weight, targets.flatten()).view(targets.shape)
 
     def states_of_embedded(self, x: Tensor) -> Tensor:
         return self.network.hidden_states(inputs_embeds=x)

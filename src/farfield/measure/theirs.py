@@ -86,6 +86,10 @@ class Theirs(Model):
             return states.float()
         return self.network.get_output_embeddings()(states).float()
 
+    def output_layer(self) -> nn.Linear | None:
+        head = self.network.get_output_embeddings() if self._linear_head() else None
+        return head if type(head) is nn.Linear else None
+
     def _linear_head(self) -> bool:
         """Whether the logits are the output layer of the last hidden states: found out once, on four tokens."""
         if self._linear is None:

@@ -32,13 +32,14 @@ def receptive_fields(model: Model, epsilon: str | float | Fraction) -> list[list
     known: dict[Any, int | None] = {}
     table: list[list[int | None]] = []
     for layer in range(model.layers):
-        row = []
+        row: list[int | None] = []
         for head in range(model.heads):
             found = model.formula_of(layer, head)
             if found is None:
                 row.append(None)
                 continue
-            formula, values = found
+            formula, given = found
+            values: dict[str, Any] = dict(given)
             key = (formula.text(), tuple(sorted(values.items())))
             if key not in known:
                 try:
