@@ -97,7 +97,7 @@ def attention(
 
         out, lse = flex(q, k, v, vector, windows, mask, scale, return_lse)
     else:
-        skip = skip and bias is not None and worth(keys - q.shape[2] / 2, q.shape[2])
+        skip = skip and bias is not None and max(windows) == keys and worth(keys - q.shape[2] / 2, q.shape[2])
         reach = Reach(vector, q.dtype, vector.requires_grad) if skip else None
         pieces = plan(spans, q.shape[2], keys, windows, k.shape[1], reach)
         q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))

@@ -65,8 +65,9 @@ class Flash(torch.autograd.Function):
         scale: float,
     ) -> tuple[Tensor, Tensor]:
         line = line_of(bias, windows)
-        out = torch.zeros_like(q, memory_format=torch.contiguous_format)
         lse = line.new_zeros(q.shape[:3])  # the kernel's convention: 0 where a query sees nothing
+        padding = sum(piece.at_queries(lse).numel() for piece in pieces) < lse.numel()
+        out = (torch.zeros_like if padding else torch.empty_like)(q, memory_format=torch.contiguous_format)
         done = Computed(q, k, v, line, out, lse, scale)
         ctx.first_keys = [_forward_piece(piece, done, reach) for piece in pieces]  # the backward must follow them
         ctx.save_for_backward(q, k, v, line, out, lse)
