@@ -104,6 +104,8 @@ def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> N
     if len(seen.heads) == 1 and seen.heads[0].exact_total is not None:
         console.print(Text(f"B = {seen.heads[0].exact_total}"))
     for table in _tables(seen):
+        title = "receptive field in tokens, for each epsilon" if any(h.tokens for h in seen.heads) else "each head"
+        console.print(Text(title, style="bold"))
         console.print(table)
     for note in seen.notes:
         console.print(Text(note))
@@ -121,7 +123,7 @@ def _tables(seen: Fields) -> list[Table]:
         if any(h.reach for h in seen.heads):
             columns.append((f"{e} in {seen.context}", partial(_nth, "reach", i)))
     if any(h.horizon for h in seen.heads):
-        columns.append(("looks convergent up to", lambda h: str(h.horizon or "")))
+        columns.append(("looks convergent up to", lambda h: h.horizon_text()))
     if seen.lengths is not None:
         columns.append(("leak", lambda h: "" if h.leak is None else f"{h.leak:.3f}"))
     if not columns:
@@ -131,8 +133,7 @@ def _tables(seen: Fields) -> list[Table]:
         columns = [("head", lambda h: str(h.head)), *((n, partial(_parameter, n)) for n in names), *columns]
         if len({h.said for h in seen.heads}) > 1:
             columns.append(("verdict", lambda h: h.said))
-    title = "receptive field in tokens, for each epsilon" if any(h.tokens for h in seen.heads) else "each head"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name, _ in columns:
         table.add_column(name, justify="right", overflow="fold")
     for h in seen.heads:

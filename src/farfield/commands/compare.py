@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from flint import arb
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -149,7 +150,8 @@ def _pair_json(pair: Comparison) -> dict[str, Any]:
 
 
 def _show(console: Console, rows: list[dict[str, Any]], epsilons: list[str], context: int | None) -> None:
-    table = Table(title="receptive field in tokens, for each epsilon", title_justify="left", box=SIMPLE_HEAD)
+    console.print(Text("receptive field in tokens, for each epsilon", style="bold"))
+    table = Table(box=SIMPLE_HEAD)
     table.add_column("epsilon", justify="right")
     for row in rows:
         table.add_column(Text(row["encoding"]), justify="right", overflow="fold")
@@ -163,7 +165,9 @@ def _show(console: Console, rows: list[dict[str, Any]], epsilons: list[str], con
     console.print(table)
     for row in rows:
         said = f"is {row['law']} as epsilon goes to 0" if row["law"] else "does not exist: the sum diverges"
-        console.print(Text(f"the receptive field of {row['encoding']} {said}"))
+        if (row["law"] or "").startswith("no "):
+            said = f": {row['law']}"
+        console.print(Text(f"the receptive field of {row['encoding']} {said}".replace(" :", ":")))
 
 
 def _short(tokens: str | None) -> str:
@@ -175,7 +179,7 @@ def _show_pair(console: Console, pair: Comparison) -> None:
     console.print(numbered(pair.steps))
     name = {"a": pair.a, "b": pair.b}
     for c in pair.crossings:
-        console.print(Text(f"      {name[c.larger]} {_where(c, pair)}"))
+        console.print(Padding(Text(f"{name[c.larger]} {_where(c, pair)}"), (0, 0, 0, 6)))
 
 
 def _where(c: Crossing, pair: Comparison) -> str:

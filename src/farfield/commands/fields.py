@@ -7,6 +7,7 @@ from typing import Any
 
 from farfield.theory.closed import DivergenceError, UndecidedError
 from farfield.theory.convergence import Verdict, check
+from farfield.theory.horizon import Horizon
 from farfield.theory.law import law
 from farfield.theory.layers import Mixture, model_reach
 from farfield.theory.receptive import digits, exact_epsilon, leak, reach, smallest
@@ -29,7 +30,12 @@ class HeadField:
     tokens: list[str] = field(default_factory=list)  # one for each epsilon
     reach: list[str] = field(default_factory=list)
     leak: float | None = None
-    horizon: int | None = None
+    horizon: Horizon | None = None
+
+    def horizon_text(self) -> str:
+        if self.horizon is None:
+            return ""
+        return f"{self.horizon.tokens}" if self.horizon.certain else f"{self.horizon.tokens} at least"
 
     def total_text(self) -> str:
         return "" if self.total is None else f"{float(self.total['mid']):.6g}"
@@ -38,7 +44,7 @@ class HeadField:
         out: dict[str, Any] = {"sum": self.total}
         if self.head is not None:
             out = {"head": self.head, "parameters": self.parameters, "verdict": self.verdict, **out}
-            out["horizon"] = None if self.horizon is None else {"tokens": self.horizon}
+            out["horizon"] = None if self.horizon is None else self.horizon.json()
         out["trf"] = _pairs(epsilons, self.tokens)
         if self.reach:
             out["reach"] = _pairs(epsilons, self.reach)
@@ -117,7 +123,13 @@ def fields(
     if heads is None and verdict.verdict == "converges":
         seen.law = _try(seen, lambda: law(found, start, **given))
         if seen.law:
-            seen.notes.append(f"as epsilon goes to 0, the receptive field is {seen.law}")
+            known = not seen.law.startswith("no ")
+            said = (
+                f"as epsilon goes to 0, the receptive field is {seen.law}"
+                if known
+                else f"the receptive field: {seen.law}"
+            )
+            seen.notes.append(said)
     _layer_and_model(found, given, heads, layers, start, seen)
     _leak_note(seen)
     return seen
@@ -135,7 +147,7 @@ def _one(
     setting = {**given, **{n: str(v) for n, v in own.items()}}
     mine = verdict if h is None else check(found, start=start, parameters=setting)
     row = HeadField(h, setting, mine.condition or mine.verdict, mine.verdict)
-    row.horizon = None if mine.horizon is None else mine.horizon.tokens
+    row.horizon = mine.horizon
     if mine.condition is not None or mine.verdict in ("undecided", "not-applicable"):
         return row
     if mine.verdict == "converges":
@@ -197,7 +209,8 @@ def _leak_note(seen: Fields) -> None:
         if leaks:
             train, test = seen.lengths
             mean = sum(leaks) / len(leaks)
-            seen.notes.append(f"leak from {train} to {test} tokens, mean over heads: {mean:.4f}")
+            over = ", mean over heads" if len(leaks) > 1 else ""
+            seen.notes.append(f"leak from {train} to {test} tokens{over}: {mean:.4f}")
 
 
 def _try(seen: Fields, ask: Any) -> Any:
