@@ -113,12 +113,16 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
 def _load(run: str) -> tuple[Any, Any]:
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils import logging
 
         import farfield.nn.model  # noqa: F401 - makes transformers know our models
     except ImportError as error:
         raise ValueError(
             f"generating text needs torch and transformers (pip install farfield[train]): {error}"
         ) from None
+    # its reminder that a text is longer than the samples of the training is what this command is for
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     folder = Path(run)
     if folder.exists() and not (folder / "config.json").exists():
         raise ValueError(f"{run!r} is not a run folder: it has no config.json.")

@@ -1,6 +1,6 @@
 """The last keys and values of a few heads, in a buffer that never grows beyond the window.
 
-While the text is shorter than the window, keys stand in order and the buffer doubles when it is full. From then on it
+While the text is shorter than the window, keys stand in order and a full buffer grows by a quarter. From then on it
 is a ring: a new key takes the place of the one that leaves the window, and nothing else moves. The bias of every place
 is a slice of one vector, the biases from far to near written twice, so a step copies one key and one value.
 
@@ -57,7 +57,7 @@ class Ring:
         places = 0 if self.keys is None else self.keys.shape[2]
         if self.held < places:
             return
-        self._fill(*self.ordered(k, v), min(self.window, max(2 * places, FIRST_PLACES)))
+        self._fill(*self.ordered(k, v), min(self.window, max(places + places // 4, FIRST_PLACES)))
 
     def ordered(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """What is held, from the oldest to the newest; k and v say of which kind, if nothing is held yet."""
