@@ -174,3 +174,18 @@ def test_reading_at_once_is_a_choice_of_speed_only(text, monkeypatch):
     one = token_losses(model, ids, non_overlapping(200, 16))
     monkeypatch.setattr(protocols, "AT_ONCE", 1)
     np.testing.assert_allclose(token_losses(model, ids, non_overlapping(200, 16)), one, rtol=1e-6)
+
+
+@pytest.mark.parametrize("encoding", ["alibi", "sinusoidal", "rope", "kerple-log"])
+def test_the_lengths_of_a_sweep_share_work_and_change_nothing(encoding, text, monkeypatch):
+    model, some = our_model(encoding), text(300)
+    read = []
+    states = model.states
+    monkeypatch.setattr(model, "states", lambda ids, window=None: read.append(ids.numel()) or states(ids, window))
+    found = evaluate(model, some, "1x,1.5x,2x,4x,18x")
+    shared = sum(read)
+    read.clear()
+    for row in found.rows:
+        task = Task(row.length, row.protocol, stride=row.extra.get("stride"))
+        assert row.loss == pytest.approx(measure(model, some.ids, task).loss, abs=1e-6)
+    assert shared < 0.75 * sum(read)

@@ -66,6 +66,10 @@ class Model:
     longest: int | None = None  # where its positions end, if they do
     identity: dict[str, Any] = field(default_factory=dict)  # what a saved result is checked against
 
+    # Whether the first n losses of a longer text are those of a text of n tokens: true of every causal model, unless
+    # its arithmetic depends on the length, as that of some rotary encodings does.
+    keeps_prefixes = False
+
     @property
     def device(self) -> torch.device:
         return next(self.network.parameters()).device
@@ -123,6 +127,8 @@ class Model:
 
 class Ours(Model):
     """A model of farfield: attention in O(n) memory, a formula, any window."""
+
+    keeps_prefixes = True
 
     def states(self, ids: Tensor, window: Window = None) -> Tensor:
         return self.network.hidden_states(ids, window=window)

@@ -24,7 +24,7 @@ from farfield import durable
 from farfield.measure.lengths import check_text, notes_on, parse_lengths, possible_lengths, training_length_of
 from farfield.measure.loading import Text
 from farfield.measure.models import Model, Window
-from farfield.measure.protocols import Piece, non_overlapping, sliding, token_losses
+from farfield.measure.protocols import Known, Piece, non_overlapping, sliding, token_losses
 from farfield.measure.statistics import BLOCKS, block_sums, change_error, perplexity_error
 from farfield.measure.verdict import DELTA, Verdict, verdict
 from farfield.measure.windows import LostMass, trf_windows
@@ -65,7 +65,7 @@ class Row:
     loss: float
     perplexity: float
     stderr: float | None
-    seconds: float
+    seconds: float  # that it took here: next to nothing where a longer length had done the work
     blocks: list[float]  # sums of the losses of 64 equal blocks of the text, the same for every row
     key: list[Any]
     positions: list[dict[str, float]] | None = None  # non-overlapping: the loss by number of tokens seen
@@ -142,8 +142,13 @@ def evaluate(
     tasks = list_tasks(model, wanted, protocols, stride, window, epsilon)
     store = Store(out, {"version": VERSION, "training_length": training_length, **model.identity, **text.about})
     total = tokens * len(tasks)
-    rows = []
-    for number, task in enumerate(tasks):
+    rows: dict[int, Row] = {}
+    # The longest first: its chunks hold the shorter ones that start where they do. Where windows are timed against
+    # the full length, nothing is shared.
+    known: Known | None = {} if model.keeps_prefixes and not any(task.window for task in tasks) else None
+    order = sorted(range(len(tasks)), key=lambda i: (-tasks[i].length, i))
+    for number, place in enumerate(order):
+        task = tasks[place]
         row = store.find(task)
         if row is None:
             label = f"{task.protocol} at {task.length}"
@@ -154,10 +159,10 @@ def evaluate(
                 if watch is not None:
                     watch(label, done[0], total)
 
-            row = measure(model, text.ids, task, batch, advance)
+            row = measure(model, text.ids, task, batch, advance, known)
             store.add(row)
-        rows.append(row)
-    return Evaluation(training_length, rows, delta, notes + ended, store.path)
+        rows[place] = row
+    return Evaluation(training_length, [rows[i] for i in range(len(tasks))], delta, notes + ended, store.path)
 
 
 def list_tasks(
@@ -194,13 +199,18 @@ def list_tasks(
 
 
 def measure(
-    model: Model, ids: np.ndarray, task: Task, batch: int | None = None, advance: Callable[[int], None] | None = None
+    model: Model,
+    ids: np.ndarray,
+    task: Task,
+    batch: int | None = None,
+    advance: Callable[[int], None] | None = None,
+    known: Known | None = None,
 ) -> Row:
-    """Measure one protocol at one length."""
+    """Measure one protocol at one length; `known` holds losses of longer ones, and takes these."""
     pieces = task.pieces(len(ids) - 1)
     window = capped(task.window, task.length)
     start = time.perf_counter()
-    losses = token_losses(model, ids, pieces, window, batch=batch, advance=advance)
+    losses = token_losses(model, ids, pieces, window, batch=batch, advance=advance, known=known)
     seconds = time.perf_counter() - start
     loss = float(losses.mean())
     extra: dict[str, Any] = {}

@@ -17,6 +17,7 @@ from farfield.measure.memory import fits, is_out_of_memory, predicted
 from farfield.measure.models import Model, Window
 from farfield.nn.denormals import flush_denormals
 
+Known = dict[int, np.ndarray]  # by the token that a piece starts with, the losses of all that follow in it
 AT_ONCE = 4096  # tokens that a model reads together: more gains nothing, and leaves the processor's cache
 
 
@@ -62,21 +63,36 @@ def token_losses(
     *,
     batch: int | None = None,
     advance: Callable[[int], None] | None = None,
+    known: Known | None = None,
 ) -> np.ndarray:
     """The loss of every token but the first, by these pieces, in float64.
 
     batch: pieces that are read together; it is halved wherever it does not fit in memory, which changes no result.
     advance: called with the number of tokens scored since the last call.
+    known: losses of earlier calls on the same tokens, to which those of this call are added. In a causal model a piece
+        gives the losses of every shorter piece that starts where it does, so the lengths of a sweep share their work.
     """
     losses = np.full(len(tokens) - 1, np.nan)
     text = torch.from_numpy(np.ascontiguousarray(tokens, dtype=np.int64))
+    missing = []
+    for piece in pieces:
+        length = piece.stop - piece.start
+        before = known.get(piece.start) if known is not None and window is None else None
+        if before is None or len(before) < length:
+            missing.append(piece)
+            continue
+        losses[piece.first : piece.stop] = before[length - piece.scored : length]
+        if advance is not None:
+            advance(piece.scored)
     with torch.inference_mode(), flush_denormals():
-        for (length, scored), alike in groupby(pieces, lambda p: (p.stop - p.start, p.scored)):
+        for (length, scored), alike in groupby(missing, lambda p: (p.stop - p.start, p.scored)):
             size = batch or max(1, AT_ONCE // length)
             size = fits(model, size, length, scored)
             for group, found in _batches(model, text, list(alike), size, window):
                 for piece, row in zip(group, found, strict=True):
                     losses[piece.first : piece.stop] = row
+                    if known is not None and window is None and piece.scored == length:
+                        known[piece.start] = row
                 if advance is not None:
                     advance(sum(piece.scored for piece in group))
     assert not np.isnan(losses).any() or _model_gave_nan(losses, pieces)
