@@ -148,5 +148,5 @@ def test_our_windows_are_shorter_than_the_threshold_rule():
     """The Forgetting Transformer drops keys whose bias is below -(2M + ln n) + ln epsilon: the same guarantee."""
     for encoding, ratio in (("-t/256", 0.59), ("-log(3 + t/256)**2", 0.5), ("-sqrt(t)/2", 0.68)):
         ours = smallest_window(weights_of(encoding), "0.01", 5)
-        theirs = threshold_window(weights_of(encoding, 32_768), "0.01", 5, 32_768)
+        theirs = threshold_window(weights_of(encoding), "0.01", 5, 32_768)
         assert ours / theirs <= ratio, (encoding, ours, theirs)

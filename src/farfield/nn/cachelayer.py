@@ -294,6 +294,7 @@ class BoundedLayer(CacheLayerMixin):
         sums = (x.to(q.device) for x in (self.log_head, self.log_tail, self.log_old))
         found = certify(q, scale, lse, kept, seen, *sums, dropped)
         gap = found.gap + log_head
+        gap = gap.masked_fill(~gap.isfinite(), -math.inf)  # padding, or numbers for which no window is enough
         if real is not None:
             gap = gap.masked_fill(~real, -math.inf)
         self.gap = torch.maximum(self.gap, gap.amax((0, 2)).cpu())

@@ -208,13 +208,16 @@ def threshold_window(
     """The window of the rule "drop a key where its bias is below -(2M + ln n) + ln epsilon", counted from r(0).
 
     The pruning rule of the Forgetting Transformer (Lin et al. 2025): each of at most n dropped keys may have a share of
-    epsilon/n. It gives the same guarantee as ours for texts of n tokens. For weights that never grow with distance.
+    epsilon/n. It gives the same guarantee as ours for texts of n tokens. For weights that never grow with distance; the
+    window may exceed n, where the rule then drops nothing.
     """
     eps, m = exact_epsilon(epsilon), exact_bound(logit_bound)
     n = whole(context, "context")
     with precision(128):
         least = weights.term(0) * _ball(eps) * (-2 * _ball(m)).exp() / n
-        low, high = 0, n  # kept at `low`; dropped from `high` on, or there is no such key
+        low, high = 0, 1  # kept at `low`, dropped from `high` on
+        while not weights.term(high) < least:
+            low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
             if weights.term(middle) < least:
