@@ -14,7 +14,7 @@ from farfield.measure.loading import load_model, load_text
 from farfield.measure.perplexity import evaluate
 from farfield.measure.speed import measure_speed
 
-from .conftest import gpt2, llama, our_model, theirs
+from .conftest import bloom, gpt2, llama, our_model, theirs
 
 SIX = {"length", "protocol", "tokens", "loss", "perplexity", "stderr"}
 
@@ -78,7 +78,10 @@ def test_a_length_that_is_none_is_refused(text):
 
 
 def test_evaluate_prints_the_list(run, capsys):
-    rows = said(capsys, "evaluate", run, "--tokens", "400", "--lengths", "1x,2x,18x", "--json", "--quiet")
+    call("evaluate", run, "--tokens", "400", "--lengths", "1x,2x,18x", "--json")
+    out, told = capsys.readouterr()
+    assert "Expected memory at 288 tokens" in told
+    rows = json.loads(out)
     assert [(r["length"], r["protocol"]) for r in rows] == [
         (n, p) for n in (16, 32, 288) for p in ("non-overlapping", "sliding")
     ]
@@ -146,6 +149,15 @@ def test_windowed_evaluation_at_the_receptive_field(text):
     assert wide.rows[1].loss == pytest.approx(wide.rows[0].loss, abs=1e-6)
 
 
+def test_the_loss_by_tokens_seen_pools_all_lengths(text):
+    found = evaluate(our_model(), text(300), "16,32,48", protocols=["non-overlapping"])
+    table = found.by_tokens_seen()
+    assert [(p["from"], p["to"]) for p in table] == [(1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 48)]
+    assert table[0]["tokens"] == 19 + 10 + 7
+    first = [row.positions[0] for row in found.rows]
+    assert table[0]["loss"] == pytest.approx(sum(p["loss"] * p["tokens"] for p in first) / 36)
+
+
 def test_the_verdict_of_an_evaluation(text):
     found = evaluate(our_model(), text(300), "1x,2x,18x", delta=0.5)
     verdict = found.verdict()
@@ -157,12 +169,13 @@ def test_the_verdict_of_an_evaluation(text):
     assert verdict.extrapolates
 
 
-@pytest.mark.parametrize("make", [gpt2, llama])
+@pytest.mark.parametrize("make", [gpt2, llama, bloom])
 def test_a_saved_folder_of_transformers_is_measured(make, tmp_path, capsys):
     network = make()
     network.resize_token_embeddings(257)
     network.save_pretrained(tmp_path / "model")
     arguments = ["--corpus", "python", "--tokeniser", "bytes", "--tokens", "100", "--lengths", "1x,2x"]
+    arguments += ["--training-length", "32"] if make is bloom else []
     rows = said(capsys, "evaluate", tmp_path / "model", *arguments, "--protocol", "non-overlapping", "--json")
     # GPT-2's positions end at 32: it says so and measures up to there
     assert [r["length"] for r in rows] == ([32] if make is gpt2 else [32, 64])
@@ -232,8 +245,6 @@ def test_an_unknown_encoding_is_one_sentence(run, tmp_path, capsys):
 
 def test_a_model_without_training_length_or_text_says_so(tmp_path, text):
     from farfield.measure.models import as_model
-
-    from .conftest import bloom
 
     with pytest.raises(ValueError, match="training length"):
         evaluate(as_model(bloom(), "bloom"), text(100), "1x")

@@ -162,3 +162,27 @@ def test_the_papers_curve_has_the_papers_faults():
 def test_an_impossible_burn_in_is_refused(burn_in, text):
     with pytest.raises(ValueError, match="burn-in"):
         by_attention(our_model(), text(64), 64, burn_in=burn_in)
+
+
+@pytest.mark.long
+def test_9216_tokens_need_no_square_of_them(text):
+    """One table of 9,216 x 9,216 numbers for each of 4 heads would be 2.7 GB in float64; all of it takes a fraction."""
+    import subprocess
+    import sys
+
+    code = """
+import resource, numpy as np
+import sys
+sys.path.insert(0, "tests")
+from measure.conftest import our_model
+from farfield.measure.loading import Text
+from farfield.measure.receptive import by_attention
+from farfield.measure.truncation import truncation
+model, ids = our_model(), np.random.default_rng(0).integers(0, 61, 9217)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+by_attention(model, Text(ids, {}), 9216, chunks=1)
+truncation(model, Text(ids, {}), 9216, windows=[64, 4096], chunks=1)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) * 1024 < 1.2e9

@@ -103,6 +103,7 @@ def evaluate_command(
             batch=batch,
             out=results_folder(model, out),
             watch=watch,
+            say=None if quiet else lambda sentence: Console(stderr=True).print(Text(sentence)),
         )
     if figure is not None:
         from farfield.measure.figures import perplexity_figure
@@ -147,9 +148,8 @@ def show(console: Console, name: str, result: Evaluation) -> None:
     windowed = result.of("windowed")
     if windowed:
         console.print(_windowed(result, windowed))
-    longest = max(result.of("non-overlapping"), key=lambda row: row.length, default=None)
-    if longest is not None and longest.positions:
-        console.print(_by_tokens_seen(longest))
+    if result.of("non-overlapping"):
+        console.print(_by_tokens_seen(result))
     for protocol in ("non-overlapping", "sliding"):
         verdict = result.verdict(protocol) if result.of(protocol) else None
         if verdict is not None:
@@ -214,15 +214,17 @@ def _windowed(result: Evaluation, rows: list[Row]) -> Table:
     return table
 
 
-def _by_tokens_seen(row: Row) -> Table:
-    table = Table(
-        title=f"loss by tokens seen, chunks of {row.length}: why perplexity falls with the length",
-        title_justify="left",
-    )
-    for column in ("tokens seen", "share of tokens", "loss"):
+def _by_tokens_seen(result: Evaluation) -> Table:
+    shares = {row.length: row for row in result.of("non-overlapping")}
+    ends = sorted({min(shares), max(shares)})
+    table = Table(title="loss by tokens seen: why perplexity falls with the length", title_justify="left")
+    for column in ("tokens seen", "loss", *(f"share at {n}" for n in ends)):
         table.add_column(column, justify="right")
-    for p in row.positions or []:
+    for p in result.by_tokens_seen():
         low, high = int(p["from"]), int(p["to"])
-        seen = str(low) if low == high else f"{low} to {high}"
-        table.add_row(Text(seen), Text(f"{p['tokens'] / row.tokens:.2%}"), Text(f"{p['loss']:.3f}"))
+        cells = [str(low) if low == high else f"{low} to {high}", f"{p['loss']:.3f}"]
+        for n in ends:
+            inside = [q for q in shares[n].positions or [] if low <= q["from"] and q["to"] <= high]
+            cells.append(f"{sum(q['tokens'] for q in inside) / shares[n].tokens:.2%}")
+        table.add_row(*(Text(cell) for cell in cells))
     return table

@@ -39,10 +39,9 @@ def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -
                     left.errorbar(x, y, bars, label=_plain(name), capsize=2, elinewidth=0.6, **look(number))
                     number += 1
         for i, (label, evaluation) in enumerate(evaluations.items()):
-            row = max(evaluation.of("non-overlapping"), key=lambda r: r.length, default=None)
-            if row is not None and row.positions:
-                middle = [(p["from"] * p["to"]) ** 0.5 for p in row.positions]
-                right.plot(middle, [p["loss"] for p in row.positions], label=_plain(label), **look(i))
+            seen = evaluation.by_tokens_seen()
+            middle = [(p["from"] * p["to"]) ** 0.5 for p in seen]
+            right.plot(middle, [p["loss"] for p in seen], label=_plain(label), **look(i))
             right.axvline(evaluation.training_length, color="#7f7f7f", linestyle=":", linewidth=1)
         _in_tokens(left.xaxis, right.xaxis)
         left.set(xlabel="length (tokens)", ylabel="perplexity", title="perplexity against length")
@@ -156,13 +155,13 @@ def speed_figure(speed: Speed, path: str | Path) -> list[Path]:
 
 def _in_tokens(*axes: Any) -> None:
     """Powers of two on a logarithmic axis, written as whole numbers."""
-    from matplotlib.ticker import LogLocator, NullLocator, ScalarFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     for axis in axes:
         scale = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
         scale("log", base=2)
         axis.set_major_locator(LogLocator(base=2, numticks=9))
-        axis.set_major_formatter(ScalarFormatter())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_locator(NullLocator())
 
 

@@ -23,6 +23,7 @@ import torch
 from farfield import durable
 from farfield.measure.lengths import check_text, notes_on, parse_lengths, possible_lengths, training_length_of
 from farfield.measure.loading import Text
+from farfield.measure.memory import available, predicted
 from farfield.measure.models import Model, Window
 from farfield.measure.protocols import Known, Piece, non_overlapping, sliding, token_losses
 from farfield.measure.statistics import BLOCKS, block_sums, change_error, perplexity_error
@@ -104,6 +105,20 @@ class Evaluation:
         errors = {n: change_error(row.blocks, base.blocks, row.tokens) for n, row in rows.items()}
         return verdict({n: row.perplexity for n, row in rows.items()}, self.training_length, self.delta, errors)
 
+    def by_tokens_seen(self) -> list[dict[str, float]]:
+        """The loss by how many tokens a token could see, over the chunks of all lengths: the more, the less noise."""
+        rows = self.of("non-overlapping")
+        longest = max((row.length for row in rows), default=0)
+        found: dict[tuple[float, float], list[float]] = {}
+        for row in rows:
+            for p in row.positions or []:
+                whole = p["to"] == max(1, 2 * (p["from"] - 1)) or row.length == longest
+                if whole:
+                    total = found.setdefault((p["from"], p["to"]), [0.0, 0.0])
+                    total[0] += p["tokens"]
+                    total[1] += p["tokens"] * p["loss"]
+        return [{"from": a, "to": b, "tokens": n, "loss": x / n} for (a, b), (n, x) in sorted(found.items())]
+
     def json(self) -> list[dict[str, Any]]:
         return [row.json() for row in self.rows]
 
@@ -121,6 +136,7 @@ def evaluate(
     batch: int | None = None,
     out: Path | None = None,
     watch: Callable[[str, int, int], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Evaluation:
     """Measure the perplexity of a model on a text at several lengths, by several protocols.
 
@@ -132,6 +148,7 @@ def evaluate(
     batch: samples read at once; halved where it does not fit, with the same result.
     out: a folder for the results, written row by row; a second call goes on where the first stopped.
     watch: called with what is being measured, the tokens done and the tokens to do.
+    say: called with one sentence on the memory that is expected, before anything is measured.
     """
     training_length = training_length_of(model)
     wanted = parse_lengths(lengths, training_length)
@@ -140,6 +157,8 @@ def evaluate(
     tokens = len(text) - 1
     check_text(tokens, wanted, f"The {text.about.get('split', '')} text".replace("  ", " "))
     tasks = list_tasks(model, wanted, protocols, stride, window, epsilon)
+    if say is not None:
+        say(memory_sentence(model, max(wanted)))
     store = Store(out, {"version": VERSION, "training_length": training_length, **model.identity, **text.about})
     total = tokens * len(tasks)
     rows: dict[int, Row] = {}
@@ -163,6 +182,13 @@ def evaluate(
             store.add(row)
         rows[place] = row
     return Evaluation(training_length, [rows[i] for i in range(len(tasks))], delta, notes + ended, store.path)
+
+
+def memory_sentence(model: Model, length: int) -> str:
+    """What the longest length is expected to take, beside what is free."""
+    need, free = predicted(model, 1, length), available(model.device)
+    beside = "" if free is None else f" ({free / 1e9:.1f} GB are free)"
+    return f"Expected memory at {length} tokens: about {need / 1e9:.2g} GB beside the weights{beside}."
 
 
 def list_tasks(
