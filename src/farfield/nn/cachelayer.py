@@ -291,8 +291,8 @@ class BoundedLayer(CacheLayerMixin):
         for group in self.groups:
             if not self._whole(group):
                 self._prove(group)
-        sums = (x.to(q.device) for x in (self.log_head, self.log_tail, self.log_old))
-        found = certify(q, scale, lse, kept, seen, *sums, dropped)
+        log_near, log_tail, log_old = (x.to(q.device) for x in (self.log_head, self.log_tail, self.log_old))
+        found = certify(q, scale, lse, kept, seen, log_near, log_tail, log_old, dropped)
         gap = found.gap + log_head
         gap = gap.masked_fill(~gap.isfinite(), -math.inf)  # padding, or numbers for which no window is enough
         if real is not None:
