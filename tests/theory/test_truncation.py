@@ -117,6 +117,8 @@ def test_the_command_prints_one_object(capsys):
         (["window", "rope"], "rope has no bias"),
         (["window", "alibi", "--epsilon", "2"], "epsilon must lie strictly between 0 and 1"),
         (["window", "alibi", "--logit-bound", "many"], "the logit bound must be a number"),
+        (["window", "alibi", "--logit-bound", "1e999999999"], "the logit bound must be a number"),
+        (["window", "alibi", "--logit-bound", "-1"], "the logit bound must lie from 0"),
         (["window", "kerple-power"], "leaves the parameters"),
     ],
 )

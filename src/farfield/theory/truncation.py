@@ -14,6 +14,7 @@ Every sum is an Arb ball and every comparison is decided; floats are rounded the
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -29,13 +30,19 @@ from farfield.theory.series import Encoding, bound_formula, series
 
 LARGEST_BOUND = 10_000  # of |q.k|/sqrt(d): beyond it nothing can be said that anyone could use
 
+# nothing longer is ever turned into a number: 1e999999999 would take all memory
+_NUMBER = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?|\d{1,40}/[1-9]\d{0,39}")
+
 
 def exact_bound(logit_bound: str | float | Fraction) -> Fraction:
     """The bound M on |q.k|/sqrt(d) as the exact decimal that was typed."""
-    try:
-        value = Fraction(str(logit_bound).strip())
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"the logit bound must be a number >= 0, such as 5, not {str(logit_bound)[:40]!r}") from None
+    text = str(logit_bound).strip()
+    if isinstance(logit_bound, Fraction):
+        value = logit_bound
+    elif isinstance(logit_bound, bool) or not _NUMBER.fullmatch(text):
+        raise ValueError(f"the logit bound must be a number >= 0, such as 5, not {text[:40]!r}")
+    else:
+        value = Fraction(text)
     if not 0 <= value <= LARGEST_BOUND:
         raise ValueError(f"the logit bound must lie from 0 to {LARGEST_BOUND}, not {str(logit_bound)[:40]}")
     return value
