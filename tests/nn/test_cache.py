@@ -24,11 +24,6 @@ from farfield.nn.model import FarfieldForCausalLM
 from farfield.nn.streaming import change_of_loss, mean_loss, stream_losses
 
 
-@pytest.fixture(autouse=True)
-def quiet_transformers(monkeypatch):
-    monkeypatch.setenv("TRANSFORMERS_VERBOSITY", "error")
-
-
 def decoder(encoding="alibi", heads=4, seed=0, scale=1.0, **more):
     torch.manual_seed(seed)
     config = FarfieldConfig(
