@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ from rich.text import Text
 from farfield.commands.options import Json
 
 if TYPE_CHECKING:
+    from farfield.commands.evaluate import Watch
     from farfield.measure.gradient import ByGradient
     from farfield.measure.receptive import ByAttention
     from farfield.measure.truncation import Truncation
@@ -91,16 +93,12 @@ def receptive_command(
             n = possible_lengths(model, wanted)[0][0]
             text = load_text(model, corpus, split=split, tokens=chunks * n, tokeniser=tokeniser)
             check_text(len(text) - 1, [n], f"The {split} text")
-            steps = model.layers * chunks
-
-            def step(label: str = name, number: int = number, steps: int = steps, done: list[int] = [0]) -> None:  # noqa: B006
-                done[0] += 1
-                watch(label, number * steps + done[0] % (steps + 1), len(models) * steps)
+            step = _stepper(watch, name, number / len(models), model.layers * chunks * len(models))
 
             if truncate:
                 from farfield.measure.truncation import truncation
 
-                js = None if windows is None else _windows(windows)
+                js = None if windows is None else window_list(windows)
                 results.append(truncation(model, text, n, windows=js, burn_in=burn_in, chunks=chunks, watch=step))
                 continue
             from farfield.measure.gradient import by_gradient
@@ -125,6 +123,17 @@ def receptive_command(
         _show(Console(), results, gradients)
 
 
+def _stepper(watch: Watch, label: str, before: float, steps: int) -> Callable[[], None]:
+    """A function that moves the bar by one step of `steps` each time, from the share `before` on."""
+    done = [int(before * steps)]
+
+    def step() -> None:
+        done[0] = min(done[0] + 1, steps)
+        watch(label, done[0], steps)
+
+    return step
+
+
 def _usual(model: Any) -> int:
     from farfield.measure.lengths import training_length_of
 
@@ -132,7 +141,8 @@ def _usual(model: Any) -> int:
     return min(4 * known, model.longest or 4 * known)
 
 
-def _windows(text: str) -> list[int]:
+def window_list(text: str) -> list[int]:
+    """The windows in "16,64,256"."""
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:

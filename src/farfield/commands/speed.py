@@ -67,13 +67,13 @@ def speed_command(
         Print one JSON object.
     """
     from farfield.commands.evaluate import progress
-    from farfield.commands.receptive import _windows
+    from farfield.commands.receptive import window_list
     from farfield.measure.loading import load_model, load_text
     from farfield.measure.speed import measure_speed
 
     if tokens < 1:
         raise ValueError(f"{tokens} tokens were asked for; it must be at least 1.")
-    sizes = sorted(set(_windows(windows)))
+    sizes = sorted(set(window_list(windows)))
     with progress("reading the model", quiet) as watch:
         if model is None:
             subject, text = random_model(preset, tokens)

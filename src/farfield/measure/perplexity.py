@@ -7,12 +7,9 @@ tokens only. Sliding window inference has no such tokens; the loss at each posit
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,67 +17,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from farfield import durable
 from farfield.measure.lengths import check_text, notes_on, parse_lengths, possible_lengths, training_length_of
 from farfield.measure.loading import Text
 from farfield.measure.memory import available, predicted
 from farfield.measure.models import Model, Window
-from farfield.measure.protocols import Known, Piece, non_overlapping, sliding, token_losses
+from farfield.measure.protocols import Known, Piece, token_losses
+from farfield.measure.results import PROTOCOLS, VERSION, Row, Store, Task
 from farfield.measure.statistics import BLOCKS, block_sums, change_error, perplexity_error
 from farfield.measure.verdict import DELTA, Verdict, verdict
 from farfield.measure.windows import LostMass, trf_windows
-
-PROTOCOLS = ("non-overlapping", "sliding", "windowed")
-VERSION = 1  # of what is saved
-
-
-@dataclass(frozen=True)
-class Task:
-    """One thing to measure: a protocol at a length, with its stride or its windows."""
-
-    length: int
-    protocol: str
-    stride: int | None = None
-    window: Window = None
-    epsilon: str | None = None
-
-    def pieces(self, tokens: int) -> list[Piece]:
-        if self.protocol == "sliding":
-            assert self.stride is not None
-            return sliding(tokens, self.length, self.stride)
-        return non_overlapping(tokens, self.length)
-
-    def key(self) -> list[Any]:
-        """What tells it from other tasks, as JSON keeps it."""
-        window = self.window if self.window is None or isinstance(self.window, int) else [str(w) for w in self.window]
-        return [self.length, self.protocol, self.stride, window, self.epsilon]
-
-
-@dataclass(frozen=True)
-class Row:
-    """What one protocol gives at one length; `stderr` is that of the perplexity (None: there is only one chunk)."""
-
-    length: int
-    protocol: str
-    tokens: int
-    loss: float
-    perplexity: float
-    stderr: float | None
-    seconds: float  # that it took here: next to nothing where a longer length had done the work
-    blocks: list[float]  # sums of the losses of 64 equal blocks of the text, the same for every row
-    key: list[Any]
-    positions: list[dict[str, float]] | None = None  # non-overlapping: the loss by number of tokens seen
-    extra: dict[str, Any] = field(default_factory=dict)
-
-    def json(self) -> dict[str, Any]:
-        """What `--json` prints."""
-        six = ("length", "protocol", "tokens", "loss", "perplexity", "stderr")
-        return {**{name: _finite(getattr(self, name)) for name in six}, **self.extra}
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: a perplexity that overflowed is null."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass(frozen=True)
@@ -291,31 +236,3 @@ def by_position(losses: np.ndarray, length: int) -> list[dict[str, float]]:
         rows.append({"from": low, "to": high, "tokens": len(some), "loss": float(some.mean())})
         low = high + 1
     return rows
-
-
-class Store:
-    """Rows on disk: one file for a model and a text, replaced whole after every row."""
-
-    def __init__(self, folder: Path | None, about: dict[str, Any]) -> None:
-        self.about = json.loads(json.dumps(about))
-        self.rows: list[dict[str, Any]] = []
-        self.path: Path | None = None
-        if folder is None:
-            return
-        digest = hashlib.sha256(json.dumps(self.about, sort_keys=True).encode()).hexdigest()[:12]
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / f"evaluation-{digest}.json"
-        try:
-            kept = json.loads(self.path.read_bytes())
-            if kept["about"] == self.about:
-                self.rows = [vars(Row(**row)) for row in kept["rows"]]
-        except (OSError, ValueError, KeyError, TypeError):
-            self.rows = []  # nothing there yet, or not ours
-
-    def find(self, task: Task) -> Row | None:
-        return next((Row(**row) for row in self.rows if row["key"] == task.key()), None)
-
-    def add(self, row: Row) -> None:
-        self.rows.append(vars(row))
-        if self.path is not None:
-            durable.replace_file(self.path, json.dumps({"about": self.about, "rows": self.rows}, indent=1).encode())
