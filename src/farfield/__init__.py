@@ -1,9 +1,13 @@
 """Farfield: how far a transformer can see, from the formula of its positional encoding, with a proof.
 
+In Python:
+
     import farfield as ff
     ff.check("-2*log(t + 1)")          # verdict and proof
-    ff.trf("type1", 1e-3, k=1/16)      # how many tokens hold all but a thousandth of the weight
+    ff.trf("type1", 1e-3, k="1/16")    # how many tokens hold all but a thousandth of the weight
     ff.design("alibi", 4096, 0.01)     # which slope sees 4,096 tokens
+
+Everything else is found by name in this package; README.md has a tour.
 """
 
 from __future__ import annotations

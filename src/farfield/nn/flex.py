@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attention
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
+
+try:
+    from torch.nn.attention.flex_attention import AuxRequest
+except ImportError:  # torch 2.8 hands the log-sum-exp over in its own way
+    AuxRequest = None
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -57,6 +62,8 @@ def flex(
     grouped = q.shape[1] != k.shape[1]
     if not return_lse:
         return run(q, k, v, add_bias, blocks, scale, grouped), None
+    if AuxRequest is None:
+        return run(q, k, v, add_bias, blocks, scale, grouped, return_lse=True)
     out, extra = run(q, k, v, add_bias, blocks, scale, grouped, return_aux=AuxRequest(lse=True))
     return out, extra.lse
 

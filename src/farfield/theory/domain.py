@@ -80,8 +80,11 @@ def _look(formula: Formula, t: Any) -> None:
     A part with an open parameter is not a number here, and gets the benefit of the doubt.
     """
     value = evaluate(formula.node, {"t": t, **dict.fromkeys(formula.parameters, arb("nan"))}, _GUARDED)
-    if formula.weight:
-        _guard(value, value >= 0, value < 0, "a negative weight")
+    if formula.weight and not value >= 0 and not formula.parameters:
+        ends = evaluate(
+            formula.node, {"t": Range(t.lower(), t.upper())}, RANGES
+        )  # a ball around [0, 1] reaches below 0
+        _guard(value, ends.low >= 0, value < 0, "a negative weight")
 
 
 def _moving_guards(formula: Formula) -> bool:

@@ -362,7 +362,7 @@ class Reader:
             return -self.sign(node.args[0])
         if op in ("*", "/"):
             return self.sign(node.args[0]) * self.sign(node.args[1])
-        if op == "**" and id(node.args[1]) in self.moving:
+        if op == "**" and (id(node.args[1]) in self.moving or self.sign(node.args[0]) > 0):
             return self.sign(node.args[0])
         try:
             return self.engine.sign(self.expand(node))
