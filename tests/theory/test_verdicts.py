@@ -44,7 +44,10 @@ def assert_right(case, samples, *, explicit):
         formula = parse(case["formula"], weight=case["spelling"] == "weight")
         samples = samples if "sum" not in case["formula"] else 20
         found = examine(formula, verdict.verdict, certificate, samples=samples)
-        assert found.violations == [], statement(certificate)
+        refuted = found.violations
+        if case.get("hidden_from_balls"):  # a floor at an exact integer: no precision tells, and that is no refutation
+            refuted = [v for v in refuted if "undecided" not in v]
+        assert refuted == [], statement(certificate)
         assert found.tested > 0 or not explicit
 
 
