@@ -10,7 +10,7 @@ from farfield.theory.convergence import Verdict, check
 from farfield.theory.horizon import Horizon
 from farfield.theory.law import law
 from farfield.theory.layers import Mixture, model_reach
-from farfield.theory.receptive import digits, exact_epsilon, leak, reach, smallest
+from farfield.theory.receptive import exact_epsilon, leak, reach, tokens
 from farfield.theory.series import series, sum_json
 from farfield.zoo import Encoding
 
@@ -152,13 +152,13 @@ def _one(
         return row
     if mine.verdict == "converges":
 
-        def tokens() -> list[str]:
+        def sum_and_tokens() -> list[str]:
             s = series(found, start, **setting)
             total = sum_json(s)
             row.total, row.exact_total = _double(total), f"{total['mid']} +/- {total['rad']}"
-            return [digits(smallest(s, exact_epsilon(e))) for e in seen.epsilons]
+            return tokens(s, seen.epsilons)
 
-        row.tokens = _try(seen, tokens) or []
+        row.tokens = _try(seen, sum_and_tokens) or []
     if seen.context is not None:
         context = seen.context
         row.reach = [str(reach(found, e, context, start, **setting)) for e in seen.epsilons]
@@ -176,15 +176,14 @@ def _layer_and_model(
             seen.notes.append("a model's reach needs heads whose series converge")
         return
     if heads is not None:
-        largest = [max(int_digits(h.tokens[i]) for h in seen.heads) for i in range(len(seen.epsilons))]
+        widest = [max((h.tokens[i] for h in seen.heads), key=lambda n: (len(n), n)) for i in range(len(seen.epsilons))]
 
         def mixed() -> list[str]:
-            mixture = Mixture([series(found, start, **h.parameters) for h in seen.heads])
-            return [digits(smallest(mixture, exact_epsilon(e))) for e in seen.epsilons]
+            return tokens(Mixture([series(found, start, **h.parameters) for h in seen.heads]), seen.epsilons)
 
         mix = _try(seen, mixed) or []
         seen.layer = {
-            "widest": _pairs(seen.epsilons, [digits(n) for n in largest]),
+            "widest": _pairs(seen.epsilons, widest),
             "mixture": _pairs(seen.epsilons, mix),
         }
     if layers is not None:
@@ -231,13 +230,6 @@ def _double(total: dict[str, str]) -> dict[str, Any]:
         return dict(total)
     off = abs(Fraction(total["mid"]) - Fraction(middle)) + Fraction(total["rad"])
     return {"mid": middle, "rad": float(off) * 1.0000001 if off else 0.0}
-
-
-def int_digits(text: str) -> int:
-    """An integer of any length from its digits."""
-    from flint import fmpz
-
-    return int(fmpz(text))
 
 
 def _pairs(epsilons: list[str], tokens: list[str]) -> list[dict[str, str]]:

@@ -155,8 +155,11 @@ def union_bound(
 ) -> int:
     """1 + sum over the layers of (n(epsilon/L) - 1): beyond it, P(T >= n) < epsilon; L*(w - 1) + 1 for windows."""
     e, count = exact_epsilon(epsilon), whole(layers, "number of layers")
-    mixture = Mixture(head_series(encoding, heads, start=start, **parameters), _share(residual))
-    return 1 + count * (smallest(mixture, e / count) - 1)
+    return _union(Mixture(head_series(encoding, heads, start=start, **parameters), _share(residual)), e, count)
+
+
+def _union(mixture: Mixture, epsilon: Fraction, layers: int) -> int:
+    return 1 + layers * (smallest(mixture, epsilon / layers) - 1)
 
 
 def window_reach(window: int, layers: int) -> int:
@@ -180,7 +183,7 @@ def model_reach(
     """
     e, count = exact_epsilon(epsilon), whole(layers, "number of layers")
     mixture = Mixture(head_series(encoding, heads, start=start, **parameters), _share(residual))
-    bound = 1 + count * (smallest(mixture, e / count) - 1)
+    bound = _union(mixture, e, count)
     single = smallest(mixture, e)
     length = min(bound, max(64, 2 * single)) + 1
     bits = 64 + (e.denominator // e.numerator).bit_length()

@@ -95,12 +95,13 @@ def trf_table(
     encoding: Encoding, epsilons: Iterable[str | float | Fraction] = EPSILONS, start: int = 0, **parameters: Any
 ) -> list[dict[str, str]]:
     """TRF for several epsilons, as strings: exact, however long."""
-    found = series(encoding, start, **parameters)
-    table = []
-    for epsilon in epsilons:
-        tokens = smallest(found, exact_epsilon(epsilon))
-        table.append({"epsilon": str(epsilon), "tokens": digits(tokens)})
-    return table
+    found, chosen = series(encoding, start, **parameters), list(epsilons)
+    return [{"epsilon": str(e), "tokens": n} for e, n in zip(chosen, tokens(found, chosen), strict=True)]
+
+
+def tokens(weights: Weights, epsilons: Iterable[str | float | Fraction]) -> list[str]:
+    """The receptive field for each epsilon, all its digits."""
+    return [digits(smallest(weights, exact_epsilon(e))) for e in epsilons]
 
 
 def digits(n: int) -> str:
