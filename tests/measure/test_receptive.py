@@ -8,7 +8,8 @@ import torch
 
 from farfield.measure import receptive
 from farfield.measure.gradient import by_gradient
-from farfield.measure.receptive import agreement, blocks, by_attention, by_distance, paper_curve, receptive_field
+from farfield.measure.receptive import agreement, blocks, by_attention, by_distance, receptive_field
+from farfield.theory.drawn import paper_curve
 
 from .conftest import our_model, theirs
 

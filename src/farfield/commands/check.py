@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.fields import Fields, HeadField, fields, shown_number
 from farfield.commands.options import Formula, Json, Settings, numbered, values
 from farfield.theory.convergence import Verdict, check
+from farfield.theory.fields import Fields, HeadField, fields, shown_number
 from farfield.theory.receptive import EPSILONS
 from farfield.zoo import Encoding, find
 

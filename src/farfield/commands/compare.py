@@ -15,11 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield import zoo
-from farfield.commands.fields import shown_number
 from farfield.commands.options import Json, Settings, numbered, values
 from farfield.formula import Formula
 from farfield.theory.closed import DivergenceError, UndecidedError
-from farfield.theory.comparison import EVERY_INTERVAL, Comparison, Crossing, compare
+from farfield.theory.comparison import Comparison, compare
+from farfield.theory.fields import shown_number
 from farfield.theory.law import law
 from farfield.theory.partial import Row
 from farfield.theory.precision import precision
@@ -177,22 +177,8 @@ def _short(tokens: str | None) -> str:
 def _show_pair(console: Console, pair: Comparison) -> None:
     console.print(Text(pair.sentence(), style="bold"))
     console.print(numbered(pair.steps))
-    name = {"a": pair.a, "b": pair.b}
-    for c in pair.crossings:
-        console.print(Padding(Text(f"{name[c.larger]} {_where(c, pair)}"), (0, 0, 0, 6)))
-
-
-def _where(c: Crossing, pair: Comparison) -> str:
-    """For which epsilon a field is the larger one: interval by interval if they are few, else as one stretch."""
-    own = [
-        f"{low:.6g} < epsilon <= {high:.6g}"
-        for whose, low, high in pair.intervals
-        if whose == c.larger and c.epsilon_low <= low and high <= c.epsilon_high
-    ]
-    if c.last is not None and c.last <= EVERY_INTERVAL and 0 < len(own) <= 3:
-        return f"reaches further exactly for {' and '.join(own)}"
-    low = f"{c.epsilon_low:.6g} < " if c.epsilon_low else ""
-    return f"reaches further, or equally far, for {low}epsilon <= {c.epsilon_high:.6g}"
+    for said in pair.turns():
+        console.print(Padding(Text(said), (0, 0, 0, 6)))
 
 
 def _draw(shown: list[tuple[str, Formula]], path: str, context: int) -> list[Any]:

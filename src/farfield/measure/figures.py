@@ -90,7 +90,7 @@ def receptive_figure(
 
 def paper_figure(measured: Sequence[ByAttention], path: str | Path) -> list[Path]:
     """The paper's own view of ERF: normalised, first layer, as its appendix draws it."""
-    from farfield.measure.receptive import paper_curve
+    from farfield.theory.drawn import paper_curve
 
     with style() as pyplot:
         figure, axes = pyplot.subplots(figsize=(4.6, 3.4))

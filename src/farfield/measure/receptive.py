@@ -26,6 +26,7 @@ from farfield.measure.loading import Text
 from farfield.measure.models import Model, Seen
 from farfield.measure.statistics import quantiles, rank_correlation
 from farfield.measure.windows import receptive_fields
+from farfield.theory.drawn import paper_curve as paper_curve
 from farfield.theory.receptive import exact_epsilon
 
 BLOCK_BYTES = 64 << 20  # what the attention weights of a block may take
@@ -226,18 +227,3 @@ def fields_of_rows(bias: Tensor, epsilon: float, burn_in: int, length: int) -> n
     running = (bias[:, :length] - bias[:, :length].amax(-1, keepdim=True)).exp().cumsum(-1)
     fields = torch.searchsorted(running, (1 - epsilon) * running[:, burn_in:], right=True) + 1
     return fields.sort(-1).values[:, (fields.shape[1] - 1) // 2].cpu().numpy()
-
-
-def paper_curve(mass: Sequence[float] | np.ndarray, points: int = 50) -> tuple[np.ndarray, np.ndarray]:
-    """The curve of the paper's appendix for weights by distance: (j / m, epsilon), j the first with S_j >= (1-eps) S_m.
-
-    One view, to be compared with the paper's figures, with the faults of its `draw()` (docs/errata.md, E23): it divides
-    by the sum of the m terms it is given, so that a divergent encoding looks as good as any and no field exceeds m; the
-    inequality is not strict, which is one too few at ties; and averaging queries before the cut hides their spread.
-    """
-    weights = np.asarray(mass, dtype=float)
-    running = np.concatenate([[0.0], weights.cumsum()])
-    epsilons = np.linspace(1, 0, points)
-    fields = np.searchsorted(running, (1 - epsilons) * running[-1] * (1 - 1e-15))
-    fields[-1] = len(weights)
-    return fields / len(weights), epsilons

@@ -63,6 +63,22 @@ class Comparison:
         one, other = (self.a, self.b) if self.smaller == "a" else (self.b, self.a)
         return f"{one} has the smaller receptive field as epsilon -> 0; {other} sees further"
 
+    def turns(self) -> list[str]:
+        """For which epsilon whose field is the larger: interval by interval if they are few, else as one stretch."""
+        name = {"a": self.a, "b": self.b}
+        return [f"{name[c.larger]} {self._where(c)}" for c in self.crossings]
+
+    def _where(self, c: Crossing) -> str:
+        own = [
+            f"{low:.6g} < epsilon <= {high:.6g}"
+            for whose, low, high in self.intervals
+            if whose == c.larger and c.epsilon_low <= low and high <= c.epsilon_high
+        ]
+        if c.last is not None and c.last <= EVERY_INTERVAL and 0 < len(own) <= 3:
+            return f"reaches further exactly for {' and '.join(own)}"
+        low = f"{c.epsilon_low:.6g} < " if c.epsilon_low else ""
+        return f"reaches further, or equally far, for {low}epsilon <= {c.epsilon_high:.6g}"
+
 
 def compare(
     a: Encoding,

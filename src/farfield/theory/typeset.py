@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from farfield import spelling
 from farfield.formula import FormulaError, parse
 from farfield.theory.certificate import statement
 
@@ -22,6 +23,10 @@ _SPECIAL = {
 _RELATION = re.compile(r" (<=|>=|=|->) ")
 _RELATIONS = {"<=": r"\le", ">=": r"\ge", "=": "=", "->": r"\to"}
 _REMAINDER = re.compile(r"\bO\(")
+STANDING = {"wwb": "b(t)", "wwq": "q(t)", "wwh": "h(t)"}  # functions that a proof speaks of, as names for the parser
+
+# ("relation", "<="), ("plus", "+"), ("expression", a tree), ("order", what stands in O(...)), ("words", plain text)
+Part = tuple[str, Any]
 
 
 def escape(words: str) -> str:
@@ -29,35 +34,48 @@ def escape(words: str) -> str:
     return "".join(_SPECIAL.get(c, c) for c in words)
 
 
-def mathematics(snippet: str) -> str:
-    """A snippet of a proof, written in the formula language with b(t), g(t) and O(...), as LaTeX mathematics."""
-    parts = _RELATION.split(snippet)
-    return " ".join(_RELATIONS[p] if i % 2 else _side(p) for i, p in enumerate(parts))
+def parts(snippet: str) -> list[Part]:
+    """A snippet of a proof, written in the formula language with b(t), q(t), h(t) and O(...), taken apart."""
+    found: list[Part] = []
+    for i, side in enumerate(_RELATION.split(snippet)):
+        found += [("relation", side)] if i % 2 else _side(side)
+    return found
 
 
-def _side(side: str) -> str:
-    order = ""
+def _side(side: str) -> list[Part]:
     match = _REMAINDER.search(side)
-    if match:
-        before = side[: match.start()].rstrip().removesuffix("+").rstrip()
-        order = rf"O\!\left({_expression(side[match.end() : -1])}\right)"
-        if not before:
-            return order
-        return f"{_expression(before)} + {order}"
-    return _expression(side)
+    if not match:
+        return [_expression(side)]
+    before = side[: match.start()].rstrip().removesuffix("+").rstrip()
+    inside = _expression(side[match.end() : -1])
+    order: Part = ("order", inside[1]) if inside[0] == "expression" else ("words", side[match.start() :])
+    return [_expression(before), ("plus", "+"), order] if before else [order]
 
 
-def _expression(words: str) -> str:
-    standing = {"b(t)": "wwb", "q(t)": "wwq", "h(t)": "wwh"}
-    for function, name in standing.items():
-        words = words.replace(function, name)
+def _expression(words: str) -> Part:
+    named = words
+    for name, function in STANDING.items():
+        named = named.replace(function, name)
     try:
-        shown = parse(words).latex()
+        return "expression", parse(named).node
     except FormulaError:
-        return rf"\text{{{escape(words)}}}"
-    for function, name in standing.items():
+        return "words", words
+
+
+def mathematics(snippet: str) -> str:
+    """A snippet of a proof as LaTeX mathematics."""
+    return " ".join(_part_latex(*part) for part in parts(snippet))
+
+
+def _part_latex(kind: str, value: Any) -> str:
+    if kind in ("relation", "plus"):
+        return _RELATIONS.get(value, value)
+    if kind == "words":
+        return rf"\text{{{escape(value)}}}"
+    shown = spelling.latex(value)
+    for name, function in STANDING.items():
         shown = shown.replace(rf"\mathrm{{{name}}}", function)
-    return shown
+    return rf"O\!\left({shown}\right)" if kind == "order" else shown
 
 
 def step_latex(step: str) -> str:

@@ -1,4 +1,4 @@
-"""What `farfield check` tells beside the verdict: sums, receptive fields, reach, leak, for each head and the model."""
+"""What is told of an encoding beside the verdict: sums, receptive fields, reach, leak, for each head and the model."""
 
 from __future__ import annotations
 
@@ -121,7 +121,8 @@ def fields(
     for h, own in enumerate(rows, 1):
         seen.heads.append(_one(found, verdict, given, own, None if heads is None else h, seen, start))
     if heads is None and verdict.verdict == "converges":
-        seen.law = _try(seen, lambda: law(found, start, **given))
+        bound = found.formula.bind(given)
+        seen.law = _try(seen, lambda: law(bound, start))
         if seen.law:
             known = not seen.law.startswith("no ")
             said = (
@@ -148,12 +149,14 @@ def _one(
     mine = verdict if h is None else check(found, start=start, parameters=setting)
     row = HeadField(h, setting, mine.condition or mine.verdict, mine.verdict)
     row.horizon = mine.horizon
+    assert found.formula is not None
+    bound = found.formula.bind(setting)  # a parameter may bear any name, `start` too
     if mine.condition is not None or mine.verdict in ("undecided", "not-applicable"):
         return row
     if mine.verdict == "converges":
 
         def sum_and_tokens() -> list[str]:
-            s = series(found, start, **setting)
+            s = series(bound, start)
             total = sum_json(s)
             row.total, row.exact_total = _double(total), f"{total['mid']} +/- {total['rad']}"
             return tokens(s, seen.epsilons)
@@ -161,9 +164,9 @@ def _one(
         row.tokens = _try(seen, sum_and_tokens) or []
     if seen.context is not None:
         context = seen.context
-        row.reach = [str(reach(found, e, context, start, **setting)) for e in seen.epsilons]
-    if seen.lengths is not None and found.formula is not None:
-        row.leak = float(leak(found.formula.bind(setting), *seen.lengths, start).mid())
+        row.reach = [str(reach(bound, e, context, start)) for e in seen.epsilons]
+    if seen.lengths is not None:
+        row.leak = float(leak(bound, *seen.lengths, start).mid())
     return row
 
 
@@ -178,8 +181,11 @@ def _layer_and_model(
     if heads is not None:
         widest = [max((h.tokens[i] for h in seen.heads), key=lambda n: (len(n), n)) for i in range(len(seen.epsilons))]
 
+        assert found.formula is not None
+        bind = found.formula.bind
+
         def mixed() -> list[str]:
-            return tokens(Mixture([series(found, start, **h.parameters) for h in seen.heads]), seen.epsilons)
+            return tokens(Mixture([series(bind(h.parameters), start) for h in seen.heads]), seen.epsilons)
 
         mix = _try(seen, mixed) or []
         seen.layer = {
