@@ -1,0 +1,304 @@
+"""One cell of a study: train the model, measure it, and leave one record in JSON.
+
+It is a program of its own (`python -m farfield.study.cell OUT KEY`), so that each model has its own process, on this
+machine or on another that sees the same folder. Whatever kills it, calling it again goes on from the last checkpoint
+and the last length that was measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from farfield import durable
+from farfield.study.plan import Cell, read_plan
+
+RECORDS, RUNS, PROGRESS, LOGS = "records", "runs", "progress", "logs"
+PREPARE, SPEED = "prepare", "speed"
+VERSION = 1  # of a record
+EPSILONS = ("0.1", "0.01")
+
+
+def find_cell(out: Path, key: str) -> Cell:
+    """The cell of this key in the plan of a folder."""
+    plan = read_plan(out)
+    for cell in plan.cells if plan else ():
+        if cell.key == key:
+            return cell
+    raise ValueError(f"There is no cell {key!r} in the plan of {str(out)!r}.")
+
+
+def record_path(out: Path, cell: Cell) -> Path:
+    return out / RECORDS / f"{cell.key}.json"
+
+
+def read_record(out: Path, cell: Cell) -> dict[str, Any] | None:
+    """What was found for a cell, if it is finished."""
+    try:
+        record = json.loads(record_path(out, cell).read_bytes())
+        return record if record["version"] == VERSION and record["settings"] == cell.json()["settings"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+class Told:
+    """The progress of one job, left in a file that whoever waits for it can read; at most four times a second."""
+
+    def __init__(self, out: Path, key: str) -> None:
+        self.path = out / PROGRESS / f"{key}.json"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.last = 0.0
+
+    def __call__(self, phase: str, done: float, total: float) -> None:
+        now = time.monotonic()
+        if now - self.last < 0.25 and done < total:
+            return
+        self.last = now
+        staged = self.path.with_suffix(f".{os.getpid()}")
+        staged.write_text(json.dumps({"phase": phase, "done": done, "total": total}))
+        staged.replace(self.path)
+
+
+def run_cell(out: Path, cell: Cell) -> bool:
+    """Train and measure; True if it is finished, False if a signal stopped it."""
+    from farfield.training import train
+
+    told = Told(out, cell.key)
+    run = out / RUNS / cell.run_key
+    run.mkdir(parents=True, exist_ok=True)
+    if read_record(out, cell) is not None:
+        return True
+    told("starting", 0, 1)
+    start = time.perf_counter()
+    with _watched(run, lambda step: told("training", step, cell.settings.steps)):
+        result = train(cell.settings, run, progress=False)
+    if not result.finished:
+        return False
+    trained = time.perf_counter()
+    record = {
+        "version": VERSION,
+        **cell.json(),
+        "training_length": cell.settings.length,
+        **_measured(cell, run, told),
+        "training": _curve(result.metrics),
+        "seconds": {"training": round(trained - start, 1), "measuring": round(time.perf_counter() - trained, 1)},
+        "machine": machine(),
+    }
+    path = record_path(out, cell)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    durable.replace_file(path, json.dumps(record, indent=1, allow_nan=False).encode())
+    told("done", 1, 1)
+    return True
+
+
+def prepare(cell: Cell) -> None:
+    """Read the corpus of a cell once, so that the cells that share it do not all do it at the same time."""
+    from farfield import tokeniser as tokenisers
+    from farfield.corpus import open_corpus
+    from farfield.data import cache_folder, tokenise
+
+    s = cell.settings
+    corpus = open_corpus(s.corpus, split_seed=s.split_seed, errors=s.errors, limit=s.limit)
+    tokeniser = tokenisers.make_tokeniser(s.tokeniser, corpus, s.vocabulary, cache_folder())
+    for split in ("train", "valid", "test"):
+        tokenise(corpus, split, tokeniser, progress=False)
+
+
+def _measured(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
+    """Perplexity by length and protocol, receptive fields, delta(i, j), and what the theory says of each head."""
+    import numpy as np
+
+    from farfield.measure.loading import load_model, load_text
+    from farfield.measure.perplexity import evaluate
+    from farfield.measure.receptive import by_attention
+    from farfield.measure.truncation import truncation
+    from farfield.nn.denormals import flush_denormals
+    from farfield.study.predictions import heads_of
+    from farfield.theory.drawn import paper_curve
+
+    how, length = cell.measurement, cell.settings.length
+    with flush_denormals():
+        model = load_model(str(run))
+        text = load_text(model, tokens=how.tokens)
+        lengths = [n for n in how.lengths(length) if n <= len(text) - 1]
+        folder = run / "evaluation"
+
+        def watch(label: str, done: int, total: int) -> None:
+            told("perplexity", done, total)
+
+        plain = evaluate(model, text, lengths, protocols=("non-overlapping",), out=folder, watch=watch)
+        chosen = [n for n in how.lengths(length, how.sliding) if n in lengths]
+        slid = evaluate(model, text, chosen, protocols=("sliding",), out=folder, watch=watch)
+        told("receptive field", 0, 1)
+        rows = min(how.receptive * length, len(text) - 1)
+        fields = by_attention(model, text, rows, epsilons=EPSILONS, chunks=how.chunks)
+        told("delta(i, j)", 0, 1)
+        longest = min(how.hypothesis * length, len(text) - 1)
+        change = truncation(model, text, longest, chunks=max(1, how.chunks // 4), spread=False)
+        told("theory", 0, 1)
+        heads = heads_of(model, length, max(lengths), fields)
+    verdict = plain.verdict()
+    assert verdict is not None
+    first = paper_curve(fields.mass[0].mean(0))
+    by_window = {
+        name: np.median(change.median[name], axis=(0, 1)).tolist() for name in ("delta", "lost", "sharper", "paper")
+    }
+    sliding = {row.length: row.perplexity for row in slid.of("sliding")}
+    return {
+        "lengths": lengths,
+        "perplexity": {
+            "non-overlapping": [_finite(row.perplexity) for row in plain.of("non-overlapping")],
+            "sliding": [_finite(sliding.get(n)) for n in lengths],
+        },
+        "stderr": [_finite(row.stderr) for row in plain.of("non-overlapping")],
+        "test_tokens": len(text) - 1,
+        "verdict": {**verdict.json(), "sentence": verdict.sentence},
+        "tokens_seen": plain.by_tokens_seen(),
+        "heads": heads,
+        "receptive": {
+            "length": fields.length,
+            "burn_in": fields.burn_in,
+            "queries": fields.queries,
+            "mass": [round(float(x), 9) for x in fields.mass.mean((0, 1))],
+            "paper": {"field": first[0].tolist(), "epsilon": first[1].tolist()},
+        },
+        "truncation": {
+            "length": longest,
+            "windows": [int(w) for w in change.windows],
+            **{name: [_finite(x) for x in values] for name, values in by_window.items()},
+        },
+        "parameters": sum(p.numel() for p in model.network.parameters()),
+    }
+
+
+def measure_speed(out: Path, cell: Cell) -> dict[str, Any]:
+    """What each way of inference costs with the model of a cell, by windows from 1/32 of the training length to all."""
+    from farfield.measure.loading import load_model, load_text
+    from farfield.measure.speed import measure_speed as measured
+    from farfield.nn.denormals import flush_denormals
+
+    told = Told(out, SPEED)
+    length = cell.settings.length
+    windows = sorted({max(1, length // 2**k) for k in range(6)})
+    steps = [0]
+
+    def watch(label: str) -> None:
+        told(label, steps[0], 3 * len(windows) + 1)
+        steps[0] += 1
+
+    with flush_denormals():
+        model = load_model(str(out / RUNS / cell.run_key))
+        tokens = min(cell.measurement.tokens or 1 << 62, 36 * length)
+        text = load_text(model, tokens=tokens)
+        speed = measured(model, text, windows=windows, watch=watch)
+    found = {"version": VERSION, "cell": cell.key, **cell.json(), **speed.json(), "machine": machine()}
+    found["model"] = cell.run_key
+    durable.replace_file(out / RECORDS / f"{SPEED}.json", json.dumps(found, indent=1, allow_nan=False).encode())
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Where something was measured."""
+    import torch
+
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line[:10] == "model name"]
+        name = names[0] if names else name
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    return {
+        "processor": name,
+        "device": device,
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinity."""
+    return None if value is None or not abs(value) < float("inf") else float(value)
+
+
+def _curve(metrics: tuple[dict[str, Any], ...]) -> list[dict[str, float]]:
+    """Training and validation loss by step."""
+    kept = []
+    for line in metrics:
+        found = {name: line[name] for name in ("step", "loss", "eval_loss", "valid_loss") if name in line}
+        if len(found) > 1 and all(isinstance(x, int | float) for x in found.values()):
+            kept.append(found)
+    return kept
+
+
+class _watched:  # noqa: N801 - used as a context
+    """Tell the step that a run has reached, from its own metrics, while it trains."""
+
+    def __init__(self, run: Path, tell: Callable[[int], None]) -> None:
+        self.run, self.tell, self.end = run, tell, threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        from farfield.runfolder import METRICS, read_metrics
+
+        before = None
+        while not self.end.wait(0.5):
+            path = self.run / METRICS
+            size = path.stat().st_size if path.exists() else None
+            if size != before:
+                before = size
+                self.tell(max((int(line.get("step", 0)) for line in read_metrics(self.run)), default=0))
+
+    def __enter__(self) -> None:
+        self.thread.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.end.set()
+        self.thread.join()
+
+
+def _leave_with(parent: int) -> None:
+    """Stop, with a checkpoint, when the process that started this one is gone."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main(arguments: list[str]) -> int:
+    """Do one job of a study: `OUT KEY [WHAT]`, WHAT being nothing, `prepare` or `speed`."""
+    out, key, what = Path(arguments[0]), arguments[1], (arguments[2] if len(arguments) > 2 else "")
+    if threads := os.environ.get("FARFIELD_THREADS"):
+        import torch
+
+        torch.set_num_threads(int(threads))
+    if parent := os.environ.get("FARFIELD_PARENT"):
+        _leave_with(int(parent))
+    try:
+        cell = find_cell(out, key)
+        if what == PREPARE:
+            prepare(cell)
+        elif what == SPEED:
+            measure_speed(out, cell)
+        elif not run_cell(out, cell):
+            return 130
+    except ValueError as error:
+        print(f"farfield: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

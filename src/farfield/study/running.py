@@ -1,0 +1,199 @@
+"""Doing the jobs of a study on this machine: one process for each, as many at once as there are cores.
+
+A process that fails takes nothing with it: its log is kept, the others go on, and the study says what is missing. A
+GPU is given to one job at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from farfield.study.cell import LOGS, PREPARE, PROGRESS, SPEED, find_cell, read_record
+from farfield.study.plan import Cell, Plan
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call of `python -m farfield.study.cell`."""
+
+    name: str  # of its progress and its log
+    arguments: tuple[str, ...]
+    label: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A job that did not end well, and the last thing it said."""
+
+    job: Job
+    status: int | None
+    log: Path
+
+    @property
+    def sentence(self) -> str:
+        lines = self.log.read_text(errors="replace").strip().splitlines() if self.log.exists() else []
+        last = lines[-1].removeprefix("farfield: ") if lines else f"it left with status {self.status}"
+        return f"{self.job.label} failed: {last} (log: {self.log})"
+
+
+class Watcher(Protocol):
+    """Whoever shows what is going on."""
+
+    def started(self, job: Job) -> None: ...
+    def moved(self, job: Job, phase: str, share: float) -> None: ...
+    def ended(self, job: Job, failure: Failure | None) -> None: ...
+
+
+def cell_job(cell: Cell) -> Job:
+    return Job(cell.key, (cell.key,), f"{cell.corpus}, {cell.encoding}, seed {cell.seed}")
+
+
+def prepare_job(cell: Cell) -> Job:
+    return Job(f"{PREPARE}-{cell.key}", (cell.key, PREPARE), f"{cell.corpus}: reading the text")
+
+
+def speed_job(cell: Cell) -> Job:
+    return Job(SPEED, (cell.key, SPEED), f"{cell.corpus}, {cell.encoding}: what each way of inference costs")
+
+
+def missing(plan: Plan, out: Path) -> list[Cell]:
+    """The cells that have no record yet."""
+    return [cell for cell in plan.cells if read_record(out, cell) is None]
+
+
+def one_of_each_text(cells: Sequence[Cell]) -> list[Cell]:
+    """A cell for each text and tokeniser among these."""
+    seen: dict[Any, Cell] = {}
+    for cell in cells:
+        s = cell.settings
+        seen.setdefault((s.corpus, s.tokeniser, s.vocabulary, s.limit, s.split_seed, s.errors), cell)
+    return list(seen.values())
+
+
+def run_here(out: Path, jobs: Sequence[Job], watcher: Watcher, at_once: int | None = None) -> list[Failure]:
+    """Do all jobs, so many at once (one for each core or GPU unless given); what failed, in the order of the jobs."""
+    gpus = _gpus()
+    slots = list(range(min(max(1, at_once or (gpus or cores())), max(1, len(jobs)))))
+    threads = max(1, cores() // len(slots))
+    waiting, running, failures = list(jobs), {}, {}
+    (out / LOGS).mkdir(parents=True, exist_ok=True)
+    try:
+        while waiting or running:
+            while waiting and slots:
+                slot, job = slots.pop(0), waiting.pop(0)
+                running[job] = (slot, _start(out, job, threads, slot % gpus if gpus else None))
+                watcher.started(job)
+            time.sleep(0.2)
+            for job, (slot, process) in list(running.items()):
+                watcher.moved(job, *progress_of(out, job))
+                status = process.poll()
+                if status is None:
+                    continue
+                del running[job]
+                slots.append(slot)
+                failure = None if status == 0 else Failure(job, status, log_of(out, job))
+                if failure is not None:
+                    failures[job] = failure
+                watcher.ended(job, failure)
+    except BaseException:
+        _stop([process for _, process in running.values()])
+        raise
+    return [failures[job] for job in jobs if job in failures]
+
+
+def progress_of(out: Path, job: Job) -> tuple[str, float]:
+    """The phase of a job and the share of it that is done, from the file that the job leaves."""
+    try:
+        found = json.loads((out / PROGRESS / f"{job.name}.json").read_bytes())
+        return str(found["phase"]), min(1.0, float(found["done"]) / max(float(found["total"]), 1e-9))
+    except (OSError, ValueError, KeyError, TypeError):
+        return "starting", 0.0
+
+
+def log_of(out: Path, job: Job) -> Path:
+    return out / LOGS / f"{job.name}.log"
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def command(out: Path, job: Job) -> list[str]:
+    """The command line of a job."""
+    return [sys.executable, "-m", "farfield.study.cell", str(out), *job.arguments]
+
+
+def _gpus() -> int:
+    """How many GPUs there are, without importing torch where there can be none."""
+    if not Path("/dev/nvidia0").exists() and not Path("/dev/kfd").exists():
+        return 0
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def _start(out: Path, job: Job, threads: int, gpu: int | None) -> subprocess.Popen[bytes]:
+    (out / PROGRESS / f"{job.name}.json").unlink(missing_ok=True)
+    environment = {
+        **os.environ,
+        "FARFIELD_THREADS": str(threads),
+        "FARFIELD_PARENT": str(os.getpid()),
+        "OMP_NUM_THREADS": str(threads),
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    if gpu is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = str(gpu)
+    with log_of(out, job).open("wb") as log:
+        return subprocess.Popen(
+            command(out, job), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
+        )
+
+
+def _stop(processes: Sequence[subprocess.Popen[bytes]], patience: float = 60) -> None:
+    """Ask processes to save and leave, and wait for them; those that do not are killed."""
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+    end = time.monotonic() + patience
+    for process in processes:
+        try:
+            process.wait(max(0.1, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def run_study(plan: Plan, out: Path, run: Callable[[Sequence[Job], int | None], list[Failure]]) -> list[Failure]:
+    """Train and measure what is missing of a plan, then time the ways of inference; what failed."""
+    todo = missing(plan, out)
+    failures = run([prepare_job(cell) for cell in one_of_each_text(todo)], None) if todo else []
+    lost = {failure.job.arguments[0] for failure in failures}
+    unread = [find_cell(out, key).settings.corpus for key in lost]
+    failures += run([cell_job(cell) for cell in todo if cell.settings.corpus not in unread], None)
+    subject = speed_subject(plan, out)
+    if subject is not None and not speed_is_known(out, subject):
+        failures += run([speed_job(subject)], 1)  # alone, so that nothing else disturbs the clock
+    return failures
+
+
+def speed_subject(plan: Plan, out: Path) -> Cell | None:
+    """The finished cell whose inference is timed: ALiBi, as in the paper, or the first with a formula."""
+    done = [cell for cell in plan.cells if read_record(out, cell) is not None]
+    first = [cell for cell in done if cell.encoding == "alibi"] or [c for c in done if c.encoding not in ("sinusoidal", "rope")]
+    return next(iter(first or done), None)
+
+
+def speed_is_known(out: Path, cell: Cell) -> bool:
+    from farfield.study.collected import read_speed
+
+    found = read_speed(out)
+    return found is not None and found.get("cell") == cell.key
