@@ -23,12 +23,14 @@ app.command("farfield.commands.compare:compare_command", name="compare", help="R
 app.command("farfield.commands.design:design_command", name="design", help="Which parameter gives a wanted reach?")
 app.command("farfield.commands.zoo:zoo_command", name="zoo", help="List every named encoding.")
 app.command("farfield.commands.window:window_command", name="window", help="How many tokens must each head keep?")
+app.command("farfield.commands.explore:explore_command", name="explore", help="All of this in the browser.")
 app.command("farfield.commands.train:train_command", name="train", help="Train a language model with any encoding.")
 app.command("farfield.commands.generate:generate_command", name="generate", help="Write on, with a bounded cache.")
 app.command(
     "farfield.commands.evaluate:evaluate_command", name="evaluate", help="Perplexity against length, 1x to 18x."
 )
 app.command("farfield.commands.receptive:receptive_command", name="receptive", help="How far a trained model looks.")
+app.command("farfield.commands.study:study_command", name="study", help="The whole paper: train, measure, draw, report.")
 app.command("farfield.commands.speed:speed_command", name="speed", help="What each way of inference costs.")
 
 

@@ -8,6 +8,8 @@ practical horizon. Double precision: this is a description, not a proof.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 from farfield.formula import Formula, expanded_size
 
@@ -38,16 +40,31 @@ class Horizon:
         return {"tokens": self.tokens, "growth": self.growth, "certain": self.certain}
 
 
+def affordable(formula: Formula, terms: int = TERMS) -> int:
+    """How many of these weights are worth their time in double precision."""
+    return max(1024, min(terms, COST // expanded_size(formula.node)))
+
+
+@lru_cache(maxsize=8)
+def weights(formula: Formula, start: int, terms: int) -> Any:
+    """b(t) for start <= t < start + terms in double precision, as an array that nobody may change."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        found = np.exp(formula.array(np.arange(start, start + terms, dtype=float)))
+    found.flags.writeable = False
+    return found
+
+
 def horizon(formula: Formula, start: int = 0, terms: int = TERMS) -> Horizon | None:
     """The practical horizon of a divergent series, or None if the growth has no minimum in sight."""
     if not any(n.op in ("sin", "cos", "floor", "where", "max", "min", "abs") for n in formula.node.walk()):
         return None  # without pieces and waves the growth falls or rises for good
     import numpy as np
 
-    terms = max(1024, min(terms, COST // expanded_size(formula.node)))
+    terms = affordable(formula, terms)
     with np.errstate(all="ignore"):
-        weights = np.exp(formula.array(np.arange(start, start + terms, dtype=float)))
-        sums = np.cumsum(weights)
+        sums = np.cumsum(weights(formula, start, terms))
     if not np.isfinite(sums[-1]) or sums[0] <= 0:
         return None
     n = np.arange(1, terms // 2 + 1)

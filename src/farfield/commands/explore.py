@@ -1,0 +1,54 @@
+"""`farfield explore`: the explorer in the browser."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import webbrowser
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def explore_command(
+    *,
+    port: int = 8421,
+    browser: Annotated[bool, Parameter(negative="--no-browser")] = True,
+    study: str | None = None,
+) -> None:
+    """Open a page on this machine: type a formula, move its parameters, and see how far it reaches.
+
+    Parameters
+    ----------
+    port
+        The port of the page on this machine; 0 takes any free one.
+    browser
+        Open the page in the browser.
+    study
+        Also show the results in this study folder.
+    """
+    try:
+        import uvicorn
+
+        from farfield.explorer import server
+        from farfield.explorer import study as studies
+    except ImportError as error:
+        if (error.name or "").startswith("farfield"):
+            raise
+        raise ImportError("the explorer needs starlette and uvicorn: pip install 'farfield[explore]'") from None
+    runs = None if study is None else studies.load(study)
+    own = server.listen(port)
+    chosen = own.getsockname()[1]
+    address = f"http://{server.HOST}:{chosen}/"
+    print(f"the explorer is at {address} (Ctrl-C ends it)", flush=True)
+    if browser:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    settings = uvicorn.Config(
+        server.application(chosen, runs), loop="asyncio", http="h11", ws="none", log_level="warning",
+        access_log=False, proxy_headers=False, server_header=False, limit_concurrency=64,
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    try:
+        uvicorn.Server(settings).run(sockets=[own])
+    except KeyboardInterrupt:
+        print("the explorer has ended", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""The explorer: the verdict, the receptive fields and the design of any encoding, in a browser on one's own machine."""

@@ -1,0 +1,102 @@
+"""The parameters of an encoding as the page's sliders see them: value, where it comes from, and range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from farfield import readings
+from farfield.formula import Formula, FormulaError, constant
+from farfield.zoo import Encoding, Fixed, Learned, Parameter, PerHead, slopes
+
+_WIDTH = 64  # of one head
+_WINDOW = "512"  # a value for what a person must give
+
+
+@dataclass(frozen=True)
+class Slider:
+    """One parameter: the exact text of its value, and the slider that moves it."""
+
+    name: str
+    text: str
+    number: float
+    origin: str  # in words: who gave the value
+    given: bool
+    domain: str
+    least: float
+    most: float
+    step: int  # 0: any number; otherwise whole numbers in these steps
+    logarithmic: bool
+
+    def json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def sliders(found: Encoding, given: dict[str, str], heads: int, head: int) -> list[Slider]:
+    """A slider for each parameter of the formula, in the order of their appearance."""
+    formula = found.formula
+    if formula is None:
+        return []
+    formula.bind(given)  # refuses a name that it does not have, and a value that is none
+    rules: dict[str, Any] = dict(found.values(heads, _WIDTH)[head - 1])
+    known = {p.name: p for p in found.parameters}
+    if not known and "k" in formula.parameters:
+        rules["k"] = slopes(heads)[head - 1]  # as a model gives them to a formula that a person typed
+    return [
+        _slider(formula, name, known.get(name), rules.get(name), given.get(name), head) for name in formula.parameters
+    ]
+
+
+def _slider(formula: Formula, name: str, known: Parameter | None, rule: Any, given: str | None, head: int) -> Slider:
+    usual, origin = _usual(known, rule, head)
+    text = usual if given is None else given
+    number, normal = _number(text), _number(usual)
+    whole = _steps(formula, name, usual)
+    domain = known.domain if known is not None else ""
+    kind = known.given if known is not None else None
+    least, most, logarithmic = normal / 1000, normal * 1000, True
+    if isinstance(kind, Learned):
+        least, most = (-10.0, 10.0) if kind.start == (0, 0) else (kind.least, kind.most or 2 * kind.start[1])
+        logarithmic = False
+    elif whole:
+        least, most = float(whole), 512.0 if whole == 2 else 65_536.0
+    if not 0 < least < most:
+        least, most, logarithmic = min(-10.0, -2 * abs(normal)), max(10.0, 2 * abs(normal)), False
+    if number <= 0 and logarithmic:
+        least, most, logarithmic = min(-10.0, 2 * number), max(10.0, -2 * number), False
+    return Slider(
+        name, text, number, "set here" if given is not None else origin, given is not None, domain,
+        min(least, number), max(most, number), whole, logarithmic,
+    )  # fmt: skip
+
+
+def _usual(known: Parameter | None, rule: Any, head: int) -> tuple[str, str]:
+    """The value where nobody sets one, and where it comes from."""
+    kind = known.given if known is not None else None
+    if rule is not None:
+        if isinstance(kind, Fixed):
+            return str(rule), kind.text
+        return str(rule), f"{kind.text if isinstance(kind, PerHead) else 'ALiBi slope'} of head {head}"
+    if isinstance(kind, Learned):
+        middle = Fraction(str(kind.start[0])) / 2 + Fraction(str(kind.start[1])) / 2
+        return str(middle), f"{kind.text}; here the middle"
+    return (_WINDOW, "an example") if isinstance(kind, Fixed) else ("1", "an example")
+
+
+def _number(text: str) -> float:
+    return readings.float_value(constant(text), {})
+
+
+def _steps(formula: Formula, name: str, usual: str) -> int:
+    """0 if the parameter may be any number; otherwise the step between the whole numbers that make a difference."""
+    for n in formula.node.walk():
+        if n.op == "sum" and name in (n.args[1].free() | n.args[2].free()):
+            try:
+                formula.bind({name: str(Fraction(usual) + 1)})
+            except (FormulaError, ValueError):
+                return 2
+            return 1
+        if n.op == "where" and name in (n.args[0].free() | n.args[1].free()):
+            return 1
+    return 0
