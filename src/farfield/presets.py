@@ -101,12 +101,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "feed_forward": 512,
         "vocabulary": 2048,
         "length": 64,
-        "batch": 32,
-        "steps": 1_000,
+        "batch": 16,
+        "steps": 900,
         "learning_rate": 2e-3,
         "warmup": 100,
-        "save_every": 200,
-        "evaluate_every": 200,
+        "save_every": 300,
+        "evaluate_every": 300,
+        "evaluate_tokens": 16_384,
     },
     # seconds: for tests
     "tiny": {

@@ -234,7 +234,9 @@ def _curve(metrics: tuple[dict[str, Any], ...]) -> list[dict[str, float]]:
     """Training and validation loss by step."""
     kept = []
     for line in metrics:
-        found = {name: line[name] for name in ("step", "loss", "eval_loss", "valid_loss") if name in line}
+        found: dict[str, Any] = {
+            name: line[name] for name in ("step", "loss", "eval_loss", "valid_loss") if name in line
+        }
         if len(found) > 1 and all(isinstance(x, int | float) for x in found.values()):
             kept.append(found)
     return kept

@@ -197,6 +197,12 @@ def read_speed(out: Path) -> dict[str, Any] | None:
 
 def save(study: Study, out: Path) -> Path:
     """All records in one file, for programs and for the explorer."""
-    fields = {"version": 1, "preset": study.preset, "runs": study.records, "speed": study.speed, "missing": study.missing}
+    fields = {
+        "version": 1,
+        "preset": study.preset,
+        "runs": study.records,
+        "speed": study.speed,
+        "missing": study.missing,
+    }
     durable.replace_file(out / FILE, json.dumps(fields, allow_nan=False).encode())
     return out / FILE

@@ -152,7 +152,9 @@ def read_plan(out: Path) -> Plan | None:
         cells = [_read_cell(cell, str(path)) for cell in fields["cells"]]
         return Plan(str(fields["preset"]), tuple(cells))
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"The plan in {str(path)!r} cannot be read ({error}): remove the file, or choose another --out.") from None
+        raise ValueError(
+            f"The plan in {str(path)!r} cannot be read ({error}): remove the file, or choose another --out."
+        ) from None
 
 
 def _read_cell(fields: dict[str, Any], where: str) -> Cell:

@@ -51,7 +51,7 @@ def heads_of(model: Model, training_length: int, longest: int, fields: ByAttenti
     return table
 
 
-def of_head(formula: Formula, values: dict[str, float], training_length: int, longest: int) -> dict[str, Any]:
+def of_head(formula: Formula, values: dict[str, Any], training_length: int, longest: int) -> dict[str, Any]:
     """The verdict, the horizon and the leak of one series."""
     try:
         verdict = check(formula, parameters=values)

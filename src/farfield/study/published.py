@@ -12,7 +12,13 @@ from importlib.resources import files
 from typing import Any
 
 # Which of our corpora stands for which data set of the paper, by a word in its name.
-STANDS_FOR = {"wikitext": "wikitext-103", "wikibook": "wikibook", "book": "books", "github": "github", "python": "github"}
+STANDS_FOR = {
+    "wikitext": "wikitext-103",
+    "wikibook": "wikibook",
+    "book": "books",
+    "github": "github",
+    "python": "github",
+}
 
 
 @cache

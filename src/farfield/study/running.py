@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from farfield import zoo
 from farfield.study.cell import LOGS, PREPARE, PROGRESS, SPEED, find_cell, read_record
 from farfield.study.plan import Cell, Plan
 
@@ -81,16 +82,17 @@ def one_of_each_text(cells: Sequence[Cell]) -> list[Cell]:
 
 def run_here(out: Path, jobs: Sequence[Job], watcher: Watcher, at_once: int | None = None) -> list[Failure]:
     """Do all jobs, so many at once (one for each core or GPU unless given); what failed, in the order of the jobs."""
-    gpus = _gpus()
-    slots = list(range(min(max(1, at_once or (gpus or cores())), max(1, len(jobs)))))
+    devices = gpus()
+    slots = list(range(min(max(1, at_once or (devices or cores())), max(1, len(jobs)))))
     threads = max(1, cores() // len(slots))
-    waiting, running, failures = list(jobs), {}, {}
+    waiting, failures = list(jobs), {}
+    running: dict[Job, tuple[int, subprocess.Popen[bytes]]] = {}
     (out / LOGS).mkdir(parents=True, exist_ok=True)
     try:
         while waiting or running:
             while waiting and slots:
                 slot, job = slots.pop(0), waiting.pop(0)
-                running[job] = (slot, _start(out, job, threads, slot % gpus if gpus else None))
+                running[job] = (slot, _start(out, job, threads, slot % devices if devices else None))
                 watcher.started(job)
             time.sleep(0.2)
             for job, (slot, process) in list(running.items()):
@@ -128,12 +130,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def command(out: Path, job: Job) -> list[str]:
-    """The command line of a job."""
-    return [sys.executable, "-m", "farfield.study.cell", str(out), *job.arguments]
-
-
-def _gpus() -> int:
+def gpus() -> int:
     """How many GPUs there are, without importing torch where there can be none."""
     if not Path("/dev/nvidia0").exists() and not Path("/dev/kfd").exists():
         return 0
@@ -155,7 +152,12 @@ def _start(out: Path, job: Job, threads: int, gpu: int | None) -> subprocess.Pop
         environment["CUDA_VISIBLE_DEVICES"] = str(gpu)
     with log_of(out, job).open("wb") as log:
         return subprocess.Popen(
-            command(out, job), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
+            [sys.executable, "-m", "farfield.study.cell", str(out), *job.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for us alone: we ask each of them once to save and leave
         )
 
 
@@ -188,8 +190,9 @@ def run_study(plan: Plan, out: Path, run: Callable[[Sequence[Job], int | None], 
 def speed_subject(plan: Plan, out: Path) -> Cell | None:
     """The finished cell whose inference is timed: ALiBi, as in the paper, or the first with a formula."""
     done = [cell for cell in plan.cells if read_record(out, cell) is not None]
-    first = [cell for cell in done if cell.encoding == "alibi"] or [c for c in done if c.encoding not in ("sinusoidal", "rope")]
-    return next(iter(first or done), None)
+    alibi = [cell for cell in done if cell.encoding == "alibi"]
+    biased = [cell for cell in done if zoo.find(cell.encoding).formula is not None]
+    return next(iter(alibi or biased or done), None)
 
 
 def speed_is_known(out: Path, cell: Cell) -> bool:

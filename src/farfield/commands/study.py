@@ -1,0 +1,219 @@
+"""`farfield study`: the paper from one command; trains, measures, draws and reports."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from farfield.study.plan import Plan
+    from farfield.study.running import Failure, Job
+
+Listed = Annotated[list[str] | None, Parameter(allow_leading_hyphen=True, negative="")]
+
+
+def study_command(
+    *,
+    corpora: Listed = None,
+    encodings: Listed = None,
+    seeds: int | None = None,
+    preset: str | None = None,
+    out: Path = Path("study"),
+    only: Literal["tables", "figures"] | None = None,
+    cluster: Literal["local", "slurm"] = "local",
+    slurm: Annotated[list[str] | None, Parameter(negative="")] = None,
+    jobs: int | None = None,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    without_gpu: Annotated[bool, Parameter(negative="")] = False,
+    quiet: bool = False,
+) -> None:
+    """Does theory predict what models do? Train the encodings, measure them, and write a report.
+
+    What is there already is not done again: a second call trains what is missing, and a run that was killed goes on.
+
+    Parameters
+    ----------
+    corpora
+        Texts to train on, with commas: `python` (the standard library's source, the default), paths, data sets of the
+        hub (wikitext-103, books, github, wikibook). May be repeated.
+    encodings
+        Names of the zoo and formulas, with commas: "alibi, type1, -2*log(t + 1)". The paper's nine unless given. May be
+        repeated.
+    seeds
+        How many times to train each, from different first weights and batches; 1 unless given.
+    preset
+        small (minutes on two cores, the default), tiny (a test), paper (the paper's whole grid, for GPUs).
+    out
+        The folder of the study.
+    only
+        Train nothing: write the tables, or the figures, anew from what was measured. The options of the last call
+        hold.
+    cluster
+        local: processes on this machine. slurm: one job for each run.
+    slurm
+        An option for SLURM as NAME=VALUE, as submitit takes it: partition=gpu, gpus_per_node=1, time=600. May be
+        repeated.
+    jobs
+        Runs at once on this machine; one for each core or GPU unless given.
+    dry_run
+        Say what would be done and what it would cost, and stop.
+    without_gpu
+        Start the paper's sizes even though this machine shows no GPU.
+    quiet
+        Show no progress.
+    """
+    from farfield.study import running
+    from farfield.study.collected import collect, save
+    from farfield.study.cost import sentences
+    from farfield.study.plan import make_plan, read_plan
+
+    console = Console(stderr=True)
+    selected = any(option is not None for option in (corpora, encodings, seeds, preset))
+    plan = read_plan(out) if only is not None and not selected else None
+    if plan is None:
+        plan = make_plan(preset or "small", split(corpora, paths=True), split(encodings), 1 if seeds is None else seeds)
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"{jobs} runs at once were asked for; it must be at least 1.")
+    todo = running.missing(plan, out)
+    if only is None:
+        for sentence in sentences(plan, todo):
+            console.print(Text(sentence))
+    if dry_run:
+        return
+    failures: list[Failure] = []
+    if only is None:
+        if plan.preset.startswith("paper") and todo and cluster == "local" and not running.gpus() and not without_gpu:
+            raise ValueError(
+                "This machine shows no GPU, and the paper's sizes would take years here: "
+                "use --cluster slurm, --preset small, or --without-gpu if you mean it."
+            )
+        out.mkdir(parents=True, exist_ok=True)
+        plan.save(out)
+        failures = _work(plan, out, console, cluster, slurm or [], jobs, quiet)
+    study = collect(plan, out)
+    save(study, out)
+    from farfield.study.report import summary, write
+
+    command = shlex.join(["farfield", *sys.argv[1:]])
+    page = write(study, out, only=only, command=command, say=None if quiet else lambda s: console.print(Text(s)))
+    for table in summary(study):
+        Console().print(table)
+    from farfield.study.findings import findings
+
+    for finding in findings(study):
+        Console().print(Text(finding.text))
+    for failure in failures:
+        console.print(Text(failure.sentence, style="red"))
+    Console().print(Text(f"The report: {page}"), soft_wrap=True)
+    if failures:
+        raise SystemExit(1)
+
+
+def split(given: Sequence[str] | None, paths: bool = False) -> list[str] | None:
+    """The parts of texts with commas; a comma inside of parentheses belongs to a formula, one in a path to the path."""
+    if given is None:
+        return None
+    parts = []
+    for text in given:
+        if paths and Path(text).expanduser().exists():
+            parts.append(text)
+            continue
+        depth, start = 0, 0
+        for place, sign in enumerate(text):
+            depth += (sign == "(") - (sign == ")")
+            if sign == "," and depth == 0:
+                parts.append(text[start:place])
+                start = place + 1
+        parts.append(text[start:])
+    found = [part.strip() for part in parts if part.strip()]
+    if not found:
+        raise ValueError("An empty list was given; leave the option out for what is usual.")
+    return found
+
+
+def _work(
+    plan: Plan, out: Path, console: Console, cluster: str, slurm: list[str], at_once: int | None, quiet: bool
+) -> list[Failure]:
+    from farfield.study import running
+
+    shown = Shown(console, quiet)
+
+    def run(some: Sequence[Job], limit: int | None) -> list[Failure]:
+        shown.expect(len(some))
+        if cluster == "slurm":
+            from farfield.study.cluster import run_slurm, slurm_options
+
+            return run_slurm(out, some, shown, slurm_options(slurm))
+        return running.run_here(out, some, shown, limit or at_once)
+
+    try:
+        with shown:
+            return running.run_study(plan, out, run)
+    except KeyboardInterrupt:
+        where = "The jobs stay in SLURM's queue" if cluster == "slurm" else "What was trained is kept"
+        console.print(Text(f"Stopped. {where}; the same command goes on from there."))
+        raise
+
+
+class Shown:
+    """Progress over runs and inside each of them: bars on a terminal, lines in a log."""
+
+    SECONDS = 30.0
+
+    def __init__(self, console: Console, quiet: bool) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self.console, self.quiet = console, quiet
+        self.live = console.is_terminal and not quiet
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[status]}", markup=False),
+        )
+        self.bars = Progress(*columns, TimeElapsedColumn(), console=console, disable=not self.live)
+        self.whole = self.bars.add_task("all runs", total=0, status="")
+        self.tasks: dict[Job, object] = {}
+        self.told: dict[Job, float] = {}
+
+    def __enter__(self) -> None:
+        self.bars.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.bars.stop()
+
+    def expect(self, count: int) -> None:
+        self.bars.update(self.whole, total=(self.bars.tasks[0].total or 0) + count)
+        self._count()
+
+    def started(self, job: Job) -> None:
+        self.tasks[job] = self.bars.add_task(_short(job.label), total=1.0, status="starting")
+        self.told[job] = time.monotonic()
+
+    def moved(self, job: Job, phase: str, share: float) -> None:
+        self.bars.update(self.tasks[job], completed=share, status=phase)  # type: ignore[arg-type]
+        if not self.live and not self.quiet and time.monotonic() - self.told[job] > self.SECONDS:
+            self.told[job] = time.monotonic()
+            self.console.print(Text(f"{job.label}: {phase}, {share:.0%}"))
+
+    def ended(self, job: Job, failure: Failure | None) -> None:
+        self.bars.remove_task(self.tasks.pop(job))  # type: ignore[arg-type]
+        self.bars.advance(self.whole)
+        self._count()
+        if not self.quiet:
+            self.console.print(Text(f"{job.label}: done" if failure is None else failure.sentence))
+
+    def _count(self) -> None:
+        task = self.bars.tasks[0]
+        self.bars.update(self.whole, status=f"{task.completed:g} of {task.total or 0:g}")
+
+
+def _short(label: str, width: int = 40) -> str:
+    return label if len(label) <= width else label[: width - 3] + "..."

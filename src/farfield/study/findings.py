@@ -1,0 +1,289 @@
+"""What the study says, in sentences that are computed from its numbers: other data, other words.
+
+The theorem promises that a convergent encoding extrapolates. It promises nothing for the others: that a divergent one
+may still be stable, for a while or for ever, is no contradiction, and is said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from farfield import zoo
+from farfield.measure.statistics import rank_correlation
+from farfield.study.collected import CONVERGES, DIVERGES, MIXED, NONE, Entry, Study
+from farfield.study.escaping import plain, short
+from farfield.study.predictions import FARTHEST
+
+# How much perplexity may rise above its lowest and still count as level. In the paper's own tables the encodings that
+# it calls extrapolating rise by at most 1.5 %, the others by at least 19 % (docs/errata.md, E12).
+LEVEL = 0.02
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One statement; `holds` is None where it is no question of yes or no."""
+
+    text: str
+    holds: bool | None = None
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Whether theory and models agree on an encoding: in a word, in a sentence, and True, False or None."""
+
+    short: str
+    text: str
+    agrees: bool | None
+
+
+def level(entry: Entry) -> bool:
+    """Whether no seed ends more than `LEVEL` above its lowest perplexity."""
+    return all(rise <= LEVEL for rise in entry.rises)
+
+
+def agreement(entries: Sequence[Entry]) -> Agreement:
+    """Theory against experiment for one encoding, over all corpora and seeds."""
+    verdict = combined_verdict(entries)
+    flat = [entry for entry in entries if level(entry)]
+    worst = max(entry.rise for entry in entries)
+    name = plain(entries[0].encoding)
+    longest = entries[0].lengths[-1]
+    what = f"perplexity at {longest:,} tokens is at most {worst:.1%} above its lowest"
+    if verdict == NONE:
+        did = "stays level" if len(flat) == len(entries) else f"rises by up to {worst:.0%}"
+        return Agreement("no claim", f"The theorem says nothing of {name}: it is no bias by distance. It {did}.", None)
+    if verdict == CONVERGES:
+        if len(flat) == len(entries):
+            return Agreement("yes", f"The series converges, and {what}: as the theorem says.", True)
+        where = ", ".join(plain(e.corpus) for e in entries if e not in flat)
+        return Agreement("NO", f"The series converges, yet perplexity rises by {worst:.1%} ({where}).", False)
+    if verdict == DIVERGES:
+        if not flat:
+            return Agreement("yes", f"The series diverges, and perplexity rises by up to {worst:.1%}.", True)
+        if len(flat) < len(entries):
+            rising = ", ".join(plain(e.corpus) for e in entries if e not in flat)
+            return Agreement("partly", f"The series diverges; perplexity rises on {rising} only, by {worst:.1%}.", None)
+        return Agreement(
+            "level, though divergent",
+            f"The series diverges, and yet {what}: the condition is sufficient, not necessary.{_why_level(entries)}",
+            None,
+        )
+    if verdict == MIXED:
+        heads = [head for entry in entries for head in entry.heads()]
+        some = sum(head["verdict"] == CONVERGES for head in heads)
+        did = f"{what}" if len(flat) == len(entries) else f"perplexity rises by up to {worst:.1%}"
+        return Agreement(
+            "some heads converge",
+            f"With the parameters that it learned {some} of {len(heads)} heads converge, so the theorem promises "
+            f"nothing for the model; {did}.",
+            None,
+        )
+    return Agreement("undecided", f"The verdict is open; {what}.", None)
+
+
+def _why_level(entries: Sequence[Entry]) -> str:
+    horizons = [h for h in (entry.horizon for entry in entries) if h is not None]
+    if not horizons:
+        return ""
+    tokens, certain = min(horizons)
+    return f" Its sums behave as if they converged up to about {tokens:,} tokens{'' if certain else ' at least'}."
+
+
+def combined_verdict(entries: Sequence[Entry]) -> str:
+    """The verdict over all trained heads of an encoding."""
+    found = {entry.verdict for entry in entries}
+    if len(found) == 1:
+        return found.pop()
+    return MIXED if found <= {CONVERGES, DIVERGES, MIXED} else "undecided"
+
+
+def verdict_words(entries: Sequence[Entry]) -> str:
+    verdict = combined_verdict(entries)
+    if verdict == NONE:
+        return "none"
+    if verdict == MIXED:
+        heads = [head["verdict"] for entry in entries for head in entry.heads()]
+        return f"{heads.count(CONVERGES)} of {len(heads)} heads converge"
+    return verdict
+
+
+def field_words(entries: Sequence[Entry]) -> str:
+    """The range of TRF(0.01) over all heads, if each has one."""
+    fields = [head["trf"].get("0.01") for entry in entries for head in entry.heads()]
+    if not fields or None in fields:
+        return ""
+    words = [f"{n:,}" if n < FARTHEST else "1e15 or more" for n in (min(fields), max(fields))]
+    return words[0] if words[0] == words[1] else f"{words[0]} to {words[1]}"
+
+
+def horizon_words(entry: Entry) -> str:
+    found = entry.horizon
+    if found is None:
+        return ""
+    return f"{found[0]:,}" + ("" if found[1] else " at least")
+
+
+def findings(study: Study) -> list[Finding]:
+    """Everything that the study has to say, most important first."""
+    found = [_convergent(study), _divergent(study), *_special(study), _leak(study), _fields(study), _inference(study)]
+    return [finding for finding in [*found, _like_the_paper(study)] if finding is not None]
+
+
+def leak_against_rise(study: Study) -> tuple[list[float], list[float]]:
+    """Leak and rise of every run that has a formula: what figure and correlation are made of."""
+    leaks, rises = [], []
+    for entry in study.entries.values():
+        for number, record in enumerate(entry.records):
+            found = [head["leak"] for head in record["heads"]]
+            if found and None not in found:
+                leaks.append(float(np.mean(found)))
+                rises.append(entry.rises[number])
+    return leaks, rises
+
+
+def fields_of_heads(study: Study, epsilon: str = "0.01", which: str = "trf_of_rows") -> tuple[list[float], list[float]]:
+    """TRF and ERF of every head that has both; a divergent series has an infinite TRF."""
+    theory, measured = [], []
+    for entry in study.entries.values():
+        for head in entry.heads():
+            tokens = head[which].get(epsilon)
+            if head["verdict"] == NONE or (tokens is None and which == "trf_of_rows"):
+                continue
+            theory.append(float("inf") if tokens is None else float(tokens))
+            measured.append(float(head["erf"][epsilon]))
+    return theory, measured
+
+
+def _names(encodings: Sequence[str]) -> str:
+    words = [short(e) for e in encodings]
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def _by_verdict(study: Study, verdict: str) -> dict[str, list[Entry]]:
+    found = {e: study.of_encoding(e) for e in study.encodings}
+    return {e: entries for e, entries in found.items() if entries and combined_verdict(entries) == verdict}
+
+
+def _convergent(study: Study) -> Finding | None:
+    some = _by_verdict(study, CONVERGES)
+    if not some:
+        return None
+    entries = [entry for found in some.values() for entry in found]
+    runs = sum(len(entry.records) for entry in entries)
+    longest = max(entry.lengths[-1] / entry.training_length for entry in entries)
+    worst = max(entries, key=lambda e: max(e.rises))
+    ratio = max(float(row[-1] / row[0]) for entry in entries for row in entry.perplexity)
+    if all(level(entry) for entry in entries):
+        return Finding(
+            f"Sufficient: {_names(list(some))} converge, and in all {runs} runs perplexity stays level up to "
+            f"{longest:g}x the training length: at most {max(worst.rises):.1%} above its lowest, and {ratio:.3f} times "
+            "its value at 1x at most.",
+            True,
+        )
+    bad = [e for e, found in some.items() if not all(level(entry) for entry in found)]
+    return Finding(
+        f"Of the encodings that converge, {_names(bad)} do not stay level: perplexity rises by up to "
+        f"{max(worst.rises):.1%} above its lowest ({short(worst.encoding)} on {short(worst.corpus)}). "
+        "The theory does not account for it.",
+        False,
+    )
+
+
+def _divergent(study: Study) -> Finding | None:
+    some = _by_verdict(study, DIVERGES)
+    if not some:
+        return None
+    rising = {e: max(entry.rise for entry in found) for e, found in some.items() if not all(map(level, found))}
+    calm = [e for e in some if e not in rising]
+    words = []
+    if rising:
+        listed = ", ".join(f"{short(e)} by up to {rise:.1%}" for e, rise in rising.items())
+        words.append(f"Of the encodings that diverge perplexity rises above its lowest: {listed}.")
+    if calm:
+        words.append(
+            f"{_names(calm)} {'diverges' if len(calm) == 1 else 'diverge'} too, but stays level as far as was measured: the "
+            " condition is sufficient, not necessary."
+        )
+    return Finding(" ".join(words), bool(rising) and not calm)
+
+
+def _special(study: Study) -> list[Finding]:
+    found = []
+    for encoding in study.encodings:
+        entries = study.of_encoding(encoding)
+        if entries and combined_verdict(entries) in (NONE, MIXED):
+            found.append(Finding(f"{short(encoding)}: {agreement(entries).text}"))
+    return found
+
+
+def _leak(study: Study) -> Finding | None:
+    leaks, rises = leak_against_rise(study)
+    found = rank_correlation(leaks, rises)
+    if found is None:
+        return None
+    strength = "orders" if found >= 0.7 else "orders roughly" if found >= 0.4 else "does not order"
+    return Finding(
+        f"The leak, known before training, {strength} the runs as their rise does: rank correlation {found:.2f} over "
+        f"{len(leaks)} runs.",
+        found >= 0.4,
+    )
+
+
+def _fields(study: Study) -> Finding | None:
+    theory, measured = fields_of_heads(study)
+    found = rank_correlation(theory, measured)
+    if found is None:
+        return None
+    beside = rank_correlation(*fields_of_heads(study, which="trf"))
+    more = "" if beside is None else f" ({beside:.2f} with the field of an endless row, infinite where it diverges)"
+    return Finding(
+        f"Theoretical and empirical receptive fields of {len(theory)} heads: rank correlation {found:.2f}{more}.",
+        found >= 0.4,
+    )
+
+
+def _inference(study: Study) -> Finding | None:
+    if study.speed is None:
+        return None
+    ratio = study.speed["relative"]
+    by = {(t["protocol"], t["window"]): t["perplexity"] for t in study.speed["timings"]}
+    windows = sorted(w for p, w in by if p == "sliding")
+    if not windows or "sliding" not in ratio:
+        return None
+    lower = sum(by["sliding", w] < by["non-overlapping", w] for w in windows)
+    cheap = f"; windowed attention costs {ratio['windowed']:.2f} times as much" if "windowed" in ratio else ""
+    return Finding(
+        f"Sliding window inference has the lower perplexity at {lower} of {len(windows)} windows, and takes "
+        f"{ratio['sliding']:.1f} times as long as non-overlapping windows (published: 44.35){cheap}.",
+        lower == len(windows),
+    )
+
+
+def _like_the_paper(study: Study) -> Finding | None:
+    """Do our models and the published ones rise and stay level in the same places?"""
+    same, all_ = 0, 0
+    other = []
+    for entry in study.entries.values():
+        theirs = Study.published(entry.corpus, entry.encoding)
+        if theirs is None:
+            continue
+        all_ += 1
+        if (theirs[-1] / min(theirs) - 1 <= LEVEL) == level(entry):
+            same += 1
+        else:
+            other.append(f"{short(entry.encoding)} on {short(entry.corpus)}")
+    if not all_:
+        return None
+    tail = "" if not other else f"; not {', '.join(other[:6])}{' and others' if len(other) > 6 else ''}"
+    return Finding(
+        f"In {same} of {all_} cases our small models stay level or rise as the paper's do{tail}.", same == all_
+    )
+
+
+def formula_of(encoding: str) -> str:
+    """The formula as text, or why there is none."""
+    found = zoo.find(encoding)
+    return found.text if found.text is not None else found.note

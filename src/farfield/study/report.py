@@ -1,0 +1,233 @@
+"""The report of a study: one HTML page that needs nothing else, and every table and figure as files beside it.
+
+Figures are inside of the page as images, so that it can be sent as it is; nothing is fetched from anywhere, and the
+page itself forbids it. All words about the results come from `findings`.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import farfield
+from farfield import durable, zoo
+from farfield.formula import FormulaError
+from farfield.study import findings, tables
+from farfield.study.collected import NONE, Study
+from farfield.study.escaping import plain, short
+from farfield.study.published import data_set, published
+from farfield.theory.convergence import check
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from farfield.study.figures import Figure
+
+PAGE, TABLES, FIGURES = "report.html", "tables", "figures"
+MAIN = ("perplexity-sufficiency", "perplexity-necessity")  # the figures that stand on top
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One encoding in the section "Theory against experiment"."""
+
+    name: str
+    formula: str
+    has_formula: bool
+    verdict: str
+    condition: str
+    proof: list[list[tuple[str, bool]]]  # steps, each in parts: text, and whether it is mathematics
+    trained: str
+    fields: str
+    horizon: str
+    leak: str
+    rises: list[tuple[str, str]]
+    agreement: findings.Agreement
+    note: str
+
+
+def write(
+    study: Study,
+    out: Path,
+    *,
+    only: str | None = None,
+    command: str = "farfield study",
+    say: Callable[[str], None] | None = None,
+) -> Path:
+    """Write tables, figures and the page; `only` leaves the other kind as it is."""
+    from farfield.study.figures import draw_all
+
+    for folder in (TABLES, FIGURES):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+    made = tables.all_tables(study)
+    if only != "figures":
+        for table in made:
+            table.save(out / TABLES)
+    if say is not None:
+        say("Drawing the figures and writing the report.")
+    drawn = draw_all(study, out / FIGURES)
+    page = render(study, made, drawn, command)
+    durable.replace_file(out / PAGE, page.encode())
+    return out / PAGE
+
+
+def render(study: Study, made: list[tables.Table], drawn: list[Figure], command: str) -> str:
+    """The page."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((files("farfield.study") / "report.html").read_text(encoding="utf-8"))
+    pictures = [{"figure": figure, "source": _inside(figure.paths)} for figure in drawn]
+    return template.render(
+        study=study,
+        findings=findings.findings(study),
+        main=[p for p in pictures if p["figure"].name in MAIN],
+        rest=[p for p in pictures if p["figure"].name not in MAIN],
+        tables=made,
+        judged=[judge(study, encoding) for encoding in study.encodings if study.of_encoding(encoding)],
+        made=about(study, command),
+        differences=differences(study),
+        source=published()["source"],
+        level=findings.LEVEL,
+        short=short,
+    )
+
+
+def judge(study: Study, encoding: str) -> Judged:
+    """What is proven of an encoding, with the proof, and what its models did."""
+    entries = study.of_encoding(encoding)
+    found = zoo.find(encoding)
+    try:
+        verdict = check(encoding)
+    except FormulaError as error:  # a formula that only has values for some parameters
+        words, condition, steps = "undecided", str(error), []
+    else:
+        words, condition, steps = verdict.verdict, verdict.condition or "", verdict.steps
+    leaks = [entry.leak for entry in entries if entry.leak is not None]
+    return Judged(
+        plain(encoding),
+        plain(findings.formula_of(encoding)),
+        found.formula is not None,
+        words,
+        condition,
+        [_parts(step) for step in steps],
+        findings.verdict_words(entries),
+        findings.field_words(entries),
+        findings.horizon_words(entries[0]),
+        f"{min(leaks):.3f} to {max(leaks):.3f}"
+        if leaks and max(leaks) - min(leaks) > 5e-4
+        else f"{leaks[0]:.3f}"
+        if leaks
+        else "",
+        [(entry.corpus, f"{entry.rise:.2%}") for entry in entries],
+        findings.agreement(entries),
+        plain(found.note) if words != NONE else "",
+    )
+
+
+def _parts(step: str) -> list[tuple[str, bool]]:
+    """A step of a proof in parts: what stands between backticks is mathematics."""
+    return [(part, bool(i % 2)) for i, part in enumerate(step.split("`")) if part]
+
+
+def _inside(paths: tuple[Path, ...]) -> str:
+    """A figure as an address that carries it."""
+    kinds = {".svg": "image/svg+xml", ".png": "image/png"}
+    best = min(paths, key=lambda path: path.stat().st_size)
+    return f"data:{kinds[best.suffix]};base64,{base64.b64encode(best.read_bytes()).decode()}"
+
+
+def about(study: Study, command: str) -> list[tuple[str, str]]:
+    """How it was made."""
+    records = study.records
+    machines = sorted({_machine(record["machine"]) for record in records})
+    training = sum(record["seconds"]["training"] for record in records)
+    measuring = sum(record["seconds"]["measuring"] for record in records)
+    sizes = sorted({f"{record['parameters']:,}" for record in records})
+    return [
+        ("command", plain(command)),
+        ("date", datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")),
+        (
+            "runs",
+            f"{len(records)}: {len(study.encodings)} encodings, {len(study.corpora)} corpora, {study.seeds} seeds",
+        ),
+        ("parameters of a model", ", ".join(sizes[:6]) + (", ..." if len(sizes) > 6 else "")),
+        ("machine", "; ".join(machines)),
+        (
+            "time",
+            f"{training / 60:,.0f} minutes of training, {measuring / 60:,.0f} of measuring, one process for each run",
+        ),
+        ("version", f"farfield {farfield.__version__}"),
+    ]
+
+
+def _machine(fields: dict[str, Any]) -> str:
+    return (
+        f"{fields.get('processor')}, {fields.get('cores')} cores, {fields.get('device')}, torch {fields.get('torch')}, "
+        f"Python {fields.get('python')}"
+    )
+
+
+def differences(study: Study) -> list[str]:
+    """What differs from the paper, computed from the settings."""
+    from farfield.presets import preset_settings
+
+    paper = preset_settings("paper-wikitext", encoding="alibi")
+    settings = study.records[0]["settings"]
+    said = []
+    for name, words in (
+        ("length", "tokens in a training sample"),
+        ("steps", "updates"),
+        ("batch", "samples in an update"),
+    ):
+        if settings[name] != getattr(paper, name):
+            said.append(f"{settings[name]:,} {words}; the paper has {getattr(paper, name):,}.")
+    shape = [(settings[n], getattr(paper, n)) for n in ("layers", "width", "heads")]
+    if any(a != b for a, b in shape):
+        said.append(
+            f"{shape[0][0]} layers of width {shape[1][0]} with {shape[2][0]} heads; the paper has "
+            f"{shape[0][1]} of {shape[1][1]} with {shape[2][1]} on WikiText-103, larger ones on the others."
+        )
+    if settings["vocabulary"] != paper.vocabulary:
+        said.append(f"A vocabulary of {settings['vocabulary']:,} words; the paper's has {paper.vocabulary:,}.")
+    for corpus in study.corpora:
+        known = data_set(corpus)
+        if known is not None and known != corpus:
+            said.append(f"The corpus {plain(corpus)} stands for {known}: perplexities cannot be compared, ratios can.")
+    said.append("Slopes, formulas and windows are those of the paper's code where its text differs (docs/errata.md).")
+    return said
+
+
+def summary(study: Study) -> list[RichTable]:
+    """A table for the terminal for each corpus."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    found = []
+    for corpus in study.corpora:
+        entries = study.of_corpus(corpus)
+        if not entries:
+            continue
+        base, longest = entries[0].training_length, entries[0].lengths[-1]
+        table = RichTable(title=Text(f"{short(corpus)}: trained on {base} tokens"), title_justify="left")
+        for column in ("encoding", "series", "leak", "1x", f"{longest / base:g}x", "ratio", "rise", "agree?"):
+            table.add_column(column, justify="left" if column in ("encoding", "series", "agree?") else "right")
+        for entry in entries:
+            cells = [
+                short(entry.encoding),
+                findings.verdict_words([entry]),
+                "" if entry.leak is None else f"{entry.leak:.2f}",
+                f"{entry.mean[0]:.2f}",
+                f"{entry.mean[-1]:.2f}",
+                f"{entry.relative[-1]:.3f}",
+                f"{entry.rise:.1%}",
+                findings.agreement([entry]).short,
+            ]
+            table.add_row(*(Text(cell) for cell in cells))
+        found.append(table)
+    return found
