@@ -204,8 +204,7 @@ def _divergent(study: Study) -> Finding | None:
         words.append(f"Of the encodings that diverge perplexity rises above its lowest: {listed}.")
     if calm:
         words.append(
-            f"{_names(calm)} {'diverges' if len(calm) == 1 else 'diverge'} too, but stays level as far as was measured: the "
-            " condition is sufficient, not necessary."
+            f"Level as far as was measured, though divergent: {_names(calm)}. The condition is sufficient, not necessary."
         )
     return Finding(" ".join(words), bool(rising) and not calm)
 
