@@ -112,10 +112,10 @@ def window(q: Question) -> dict[str, Any]:
         raise ValueError(f"{found.name} has no bias r(t), so no window is proven")
     bound = found.formula.bind({s.name: s.text for s in sliders(found, q.given, q.heads, q.head)})
     kept = smallest_window(Row(bound, q.context, q.start), q.epsilon, q.bound)
-    useful = "all of them" if kept >= q.context else f"{kept} of {q.context}"
+    which = "every token" if kept >= q.context else "enough"
     return {
         "tokens": digits(kept),
-        "said": f"{useful} in a text of {q.context} tokens, {_asked(q)}; at every length there is no window, since the "
+        "said": f"({which}) in a text of {q.context} tokens, {_asked(q)}; at every length there is no window, since the "
         "sum diverges",
     }
 
@@ -257,10 +257,10 @@ def _asked(q: Question) -> str:
 
 def _code(q: Question, found: Encoding, used: dict[str, str], verdict: Verdict | None) -> dict[str, str]:
     converges = verdict is not None and verdict.verdict == "converges"
-    start = {"from_": q.start or None}
+    usual = exact_epsilon(q.epsilon) in [exact_epsilon(e) for e in EPSILONS]
     text = q.formula.strip()
     out = {
-        "command": lines.command("check", [text], used, **start),
+        "command": lines.command("check", [text], used, from_=q.start or None, epsilon=None if usual else q.epsilon),
         "python": lines.python(found, text, used, q.start, q.epsilon, q.bound if converges else None),
     }
     if converges and not q.start:

@@ -16,8 +16,9 @@ from farfield.spelling import decimal_text
 from farfield.theory.typeset import STANDING, parts
 
 Element = list[Any]
-_SUM, _TERM, _SIGNED, _POWER, _ATOM = range(1, 6)  # how tightly a piece holds together
+_SUM, _SIGNED, _TERM, _POWER, _ATOM = range(1, 6)  # how tightly a piece holds together
 _Piece = tuple[Element, int]
+_TINY = Fraction(1, 1000)  # below it, a number is written with a power of ten
 _FENCES = {"abs": ("|", "|"), "floor": ("⌊", "⌋")}
 _NAMES = {"log": "ln"}
 _COMPARE = {"<=": "≤", ">=": "≥", "->": "→", "-": "−"}
@@ -33,13 +34,17 @@ _STATEMENT = re.compile(r"( for all |, where | has the mean value )")
 
 def formula(given: Formula) -> Element:
     """A formula with what it is on its left: r(t) = ... or b(t) = ..."""
-    return ["mrow", *_function("b" if given.weight else "r"), _sign("="), expression(given.node)]
+    return ["mrow", _function("b" if given.weight else "r"), _sign("="), expression(given.node)]
 
 
 def step(text: str) -> list[dict[str, Any]]:
     """A step of a proof: plain words, and mathematics where it stands between backticks."""
     pieces = text.split("`")
-    return [{"math": _snippet(p)} if i % 2 else {"words": p} for i, p in enumerate(pieces) if p]
+    return [{"math": _snippet(p)} if i % 2 else {"words": _plain(p)} for i, p in enumerate(pieces) if p]
+
+
+def _plain(words: str) -> str:
+    return words.replace(">=", "≥").replace("<=", "≤")
 
 
 def _snippet(text: str) -> Element:
@@ -69,6 +74,9 @@ def expression(node: Node) -> Element:
 def _leaf(n: Node) -> _Piece:
     if isinstance(n.value, Fraction):
         digits, _, tens = decimal_text(n.value).partition("e")
+        if not tens and 0 < n.value < _TINY:
+            shift = len(digits) - len(digits[2:].lstrip("0")) - 1  # 0.00012: four places
+            digits, tens = decimal_text(n.value * 10**shift), f"-{shift}"
         if not tens:
             return ["mn", digits], _ATOM
         power = ["msup", ["mn", "10"], ["mn", tens.replace("-", "−")]]
@@ -80,7 +88,7 @@ def _leaf(n: Node) -> _Piece:
 
 def _name(name: str) -> Element:
     if name in STANDING:
-        return ["mrow", *_function(STANDING[name][0])]
+        return _function(STANDING[name][0])
     stem, _, index = name.partition("_")
     if not index and name.rstrip("0123456789"):
         stem = name.rstrip("0123456789")
@@ -95,11 +103,11 @@ def _join(n: Node, pieces: list[_Piece]) -> _Piece:
         return ["mfrac", *inside], _ATOM
     if n.op == "*":
         sign = "·" if _begins_with_digit(inside[1]) or _long(n.args[0]) or _long(n.args[1]) else "\u2062"
-        return ["mrow", _wrap(pieces[0], _TERM), _sign(sign), _wrap(pieces[1], _POWER)], _TERM
+        return ["mrow", _wrap(pieces[0], _SIGNED), _sign(sign), _wrap(pieces[1], _POWER)], _TERM
     if n.op in ("+", "-"):
         return ["mrow", inside[0], _sign(n.op), _wrap(pieces[1], _TERM)], _SUM
     if n.op == "neg":
-        return ["mrow", _sign("-"), _wrap(pieces[0], _TERM)], _SUM
+        return ["mrow", _sign("-"), _wrap(pieces[0], _TERM)], _SIGNED
     if n.op == "**":
         base = _bracket(inside[0]) if n.args[0].op == "/" else _wrap(pieces[0], _ATOM)
         return ["msup", base, inside[1]], _POWER
@@ -127,8 +135,8 @@ def _bracket(inside: Element, left: str = "(", right: str = ")") -> Element:
     return ["mrow", ["mo", left], inside, ["mo", right]]
 
 
-def _function(letter: str) -> list[Element]:
-    return [["mi", letter], ["mo", "("], ["mi", "t"], ["mo", ")"]]
+def _function(letter: str) -> Element:
+    return ["mrow", ["mi", letter], ["mo", "("], ["mi", "t"], ["mo", ")"]]
 
 
 def _sign(sign: str) -> Element:
