@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,17 +21,7 @@ from farfield.study.running import Failure, Job, Watcher, log_of, progress_of
 FOLDER, JOBS = "slurm", "jobs.json"
 INTERVAL = 2.0  # seconds between two looks at the queue
 MINUTES = 24 * 60  # of a job, unless something else is given
-ENDED = (
-    "COMPLETED",
-    "FAILED",
-    "CANCELLED",
-    "TIMEOUT",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "BOOT_FAIL",
-    "DEADLINE",
-    "UNKNOWN",
-)
+PATIENCE = 10  # seconds to wait for the result of a job that has left the queue
 
 
 def slurm_options(given: Sequence[str]) -> dict[str, Any]:
@@ -70,9 +61,10 @@ def run_slurm(out: Path, jobs: Sequence[Job], watcher: Watcher, options: Mapping
     (out / cell.LOGS).mkdir(parents=True, exist_ok=True)
     handed = _attach(out)
     alive = {}
+    queue = states()
     for job in jobs:
         known = handed.get(job.name)
-        if known is None or _state(known) in ENDED:
+        if known is None or known.job_id not in queue:
             known = door.submit(cell.main, [str(out), *job.arguments])
             handed[job.name] = known
             _note(out, handed)
@@ -81,11 +73,12 @@ def run_slurm(out: Path, jobs: Sequence[Job], watcher: Watcher, options: Mapping
     failures = {}
     while alive:
         time.sleep(INTERVAL)
+        queue = states()
         for job, one in list(alive.items()):
+            state = queue.get(one.job_id)
             phase, share = progress_of(out, job)
-            state = _state(one)
-            watcher.moved(job, phase if state == "RUNNING" else state.lower(), share)
-            if not one.done() and state not in ENDED:
+            watcher.moved(job, phase if state == "RUNNING" else (state or "ending").lower(), share)
+            if state is not None and not one.paths.result_pickle.exists():
                 continue
             del alive[job]
             failure = _failure(out, job, one)
@@ -95,26 +88,36 @@ def run_slurm(out: Path, jobs: Sequence[Job], watcher: Watcher, options: Mapping
     return [failures[job] for job in jobs if job in failures]
 
 
+def states() -> dict[str, str]:
+    """The jobs of this user that SLURM still has, and how each of them stands: PENDING, RUNNING, ..."""
+    call = ["squeue", "--me", "--noheader", "--format=%i %T"]
+    asked = subprocess.run(call, capture_output=True, text=True, check=False)
+    if asked.returncode:
+        raise ValueError(f"SLURM does not answer: {_first_line(asked.stderr)}")
+    return {words[0]: words[1] for words in (line.split() for line in asked.stdout.splitlines()) if len(words) == 2}
+
+
 def _failure(out: Path, job: Job, one: Any) -> Failure | None:
     """What went wrong with a job that has ended; its log is kept beside those of local jobs."""
-    try:
-        status = int(one.result())
-        said = (one.stdout() or "") + (one.stderr() or "")
-    except Exception as error:  # whatever submitit raises for a job that SLURM killed
-        status, said = (
-            -1,
-            f"{(one.stderr() or '').strip()}\nSLURM job {one.job_id}, {_state(one)}: {_first_line(error)}",
-        )
+    status = -1
+    for _ in range(PATIENCE):  # a shared disk may show the result a little later
+        if one.paths.result_pickle.exists():
+            break
+        time.sleep(1)
+    said = "".join(path.read_text(errors="replace") for path in (one.paths.stdout, one.paths.stderr) if path.exists())
+    if one.paths.result_pickle.exists():
+        try:
+            status = int(one.result())
+        except Exception as error:  # submitit wraps whatever the job raised
+            said += f"\n{_first_line(str(error))}"
+    else:
+        said += f"\nSLURM job {one.job_id} ended without a result: it was cancelled, or killed for time or memory."
     log_of(out, job).write_text(said)
     return None if status == 0 else Failure(job, status, log_of(out, job))
 
 
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
-def _state(job: Any) -> str:
-    return str(job.state).split(" ")[0].rstrip("+").upper() or "UNKNOWN"
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no word why")
 
 
 def _attach(out: Path) -> dict[str, Any]:

@@ -206,7 +206,7 @@ def _divergent(study: Study) -> Finding | None:
         words.append(
             f"Level as far as was measured, though divergent: {_names(calm)}. The condition is sufficient, not necessary."
         )
-    return Finding(" ".join(words), bool(rising) and not calm)
+    return Finding(" ".join(words), True if rising and not calm else None)
 
 
 def _special(study: Study) -> list[Finding]:

@@ -1,0 +1,100 @@
+"""What a study consists of."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+
+from farfield.commands.study import split
+from farfield.study.cost import cost_of, sentences
+from farfield.study.plan import ENCODINGS, make_plan, read_plan, slug
+
+
+def test_the_default_is_the_papers_nine_encodings_on_python():
+    plan = make_plan()
+    assert plan.corpora == ["python"]
+    assert tuple(plan.encodings) == ENCODINGS
+    assert len(plan.cells) == 9
+
+
+def test_the_paper_is_9_encodings_on_4_data_sets_with_50000_updates_of_128_samples_of_512_tokens():
+    plan = make_plan("paper")
+    assert len(plan.cells) == 36
+    assert {cell.settings.steps for cell in plan.cells} == {50_000}
+    assert {(cell.settings.batch, cell.settings.length) for cell in plan.cells} == {(128, 512)}
+    layers = {cell.corpus: cell.settings.layers for cell in plan.cells}
+    assert layers == {"wikitext-103": 6, "books": 12, "github": 12, "wikibook": 12}
+    assert plan.cells[0].measurement.lengths(512)[-1] == 9216
+
+
+def test_gpu_hours_are_told_for_what_is_left_only():
+    plan = make_plan("paper")
+    whole, half = cost_of(plan.cells), cost_of(plan.cells[:18])
+    assert 0 < half.gpu_hours < whole.gpu_hours
+    said = " ".join(sentences(plan, plan.cells))
+    assert re.search(r"[\d,]+ GPU-hours", said)
+    assert "GPU-hours" not in " ".join(sentences(plan, []))
+
+
+def test_a_key_tells_every_setting_and_every_way_to_measure_apart():
+    cell = make_plan("tiny").cells[0]
+    other_seed = make_plan("tiny", seeds=2).cells[9]
+    shorter = dataclasses.replace(cell, settings=cell.settings.model_copy(update={"steps": 7}))
+    coarser = dataclasses.replace(cell, measurement=dataclasses.replace(cell.measurement, tokens=10))
+    keys = [one.key for one in (cell, other_seed, shorter, coarser)]
+    assert len(set(keys)) == 4
+    assert coarser.run_key == cell.run_key  # measured anew, but not trained anew
+
+
+def test_all_encodings_are_trained_once_before_any_is_trained_twice():
+    assert [cell.seed for cell in make_plan("tiny", seeds=2).cells] == [0] * 9 + [1] * 9
+
+
+def test_a_plan_is_read_as_it_was_saved(tmp_path):
+    plan = make_plan("tiny", ["python"], ["alibi", "-2*log(t + 1)"], 2)
+    plan.save(tmp_path)
+    assert read_plan(tmp_path) == plan
+
+
+def test_a_plan_that_was_tampered_with_is_one_sentence(tmp_path):
+    (tmp_path / "plan.json").write_text('{"preset": "tiny", "cells": [{"corpus": 1}]}')
+    with pytest.raises(ValueError, match=r"The plan in .* cannot be read"):
+        read_plan(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"preset": "huge"}, "no study preset 'huge'"),
+        ({"encodings": ["alibii"]}, "did you mean 'alibi'"),
+        ({"encodings": ["alibi", "alibi"]}, "given twice"),
+        ({"encodings": ["-q*t"]}, "leaves q open"),
+        ({"seeds": 0}, "0 seeds"),
+    ],
+)
+def test_nonsense_is_one_sentence(options, words):
+    with pytest.raises(ValueError, match=words):
+        make_plan(**options)
+
+
+def test_two_folders_of_one_name_get_two_labels(tmp_path):
+    for parent in ("a", "b"):
+        (tmp_path / parent / "text").mkdir(parents=True)
+    plan = make_plan("tiny", [str(tmp_path / "a" / "text"), str(tmp_path / "b" / "text")], ["alibi"])
+    assert plan.corpora == ["text", "text 2"]
+
+
+def test_lists_are_split_at_commas_outside_of_parentheses(tmp_path):
+    assert split(["alibi, -log(max(t, 1)), type1", "-t"]) == ["alibi", "-log(max(t, 1))", "type1", "-t"]
+    odd = tmp_path / "a,b"
+    odd.mkdir()
+    assert split([str(odd), "python,books"], paths=True) == [str(odd), "python", "books"]
+    with pytest.raises(ValueError, match="empty list"):
+        split([" , "])
+
+
+def test_file_names_are_made_of_letters_digits_and_hyphens():
+    for text in ("../../etc/passwd", "-2*log(t + 1)", "a\x00b", "", "é" * 100, "x" * 500):
+        assert re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", slug(text))

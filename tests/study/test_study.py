@@ -1,0 +1,202 @@
+"""`farfield study` as a person calls it: from nothing to a report, again, after a kill, and in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from farfield.study.plan import read_plan
+from farfield.study.running import missing
+
+CHROMIUM = Path("/usr/bin/chromium")
+HOSTILE = "-2*log(t + 1) - 0*where(t < 1, 1, 2)"  # markup in HTML, Markdown and LaTeX, were it not escaped
+OPTIONS = ["--preset", "tiny", "--encodings", f"alibi, sinusoidal, inverse, {HOSTILE}"]
+
+
+def farfield(*arguments: str, **more) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "farfield", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory) -> Path:
+    """A finished study; the page is looked at by several tests."""
+    out = tmp_path_factory.mktemp("study") / "out"
+    done = farfield("study", *OPTIONS, "--out", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert str(out / "report.html") in done.stdout.replace("\n", "")
+    return out
+
+
+@pytest.mark.xdist_group("study")
+def test_a_study_leaves_report_tables_figures_and_records(out):
+    names = {path.name for path in (out / "tables").iterdir()}
+    for table in (
+        "theory-against-experiment",
+        "sufficiency-python",
+        "necessity-python",
+        "inference-time",
+        "configurations",
+    ):
+        assert {f"{table}.csv", f"{table}.md", f"{table}.tex"} <= names
+    figures = {path.stem for path in (out / "figures").iterdir()}
+    assert len(figures) >= 12
+    for name in figures:
+        assert (out / "figures" / f"{name}.png").stat().st_size > 1000
+        assert (out / "figures" / f"{name}.svg").stat().st_size > 1000
+    study = json.loads((out / "study.json").read_text())
+    assert [run["encoding"] for run in study["runs"]] == ["alibi", "sinusoidal", "inverse", HOSTILE]
+    assert all(run["lengths"][-1] == 18 * run["training_length"] for run in study["runs"])
+    assert study["missing"] == []
+    assert study["speed"]["relative"]["non-overlapping"] == 1
+
+
+@pytest.mark.xdist_group("study")
+def test_a_second_call_trains_nothing_and_a_missing_record_is_measured_again(out):
+    records = sorted((out / "records").glob("python-*.json"))
+    before = {path: path.stat().st_mtime_ns for path in records}
+    lost = records[0]
+    kept = json.loads(lost.read_text())
+    lost.unlink()
+    done = farfield("study", *OPTIONS, "--out", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 of them done already" in done.stderr
+    assert [path for path in records if path.stat().st_mtime_ns != before[path]] == [lost]
+    again = json.loads(lost.read_text())
+    assert again["perplexity"] == kept["perplexity"]
+    assert again["heads"] == kept["heads"]
+
+
+@pytest.mark.xdist_group("study")
+def test_only_tables_draws_no_figure_and_only_figures_writes_no_table(out):
+    def times(folder: str) -> dict[str, int]:
+        return {path.name: path.stat().st_mtime_ns for path in (out / folder).iterdir()}
+
+    for only, other in (("tables", "figures"), ("figures", "tables")):
+        before = times(only), times(other)
+        done = farfield("study", "--out", str(out), "--only", only)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert times(other) == before[1]
+        assert all(after > before[0][name] for name, after in times(only).items())
+
+
+@pytest.mark.xdist_group("study")
+def test_the_report_is_whole_in_a_real_browser(out):
+    if not CHROMIUM.exists():
+        pytest.skip("Debian's chromium is not installed")
+    from playwright.sync_api import sync_playwright
+
+    said, asked = [], []
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*flags, "--disable-sync"])
+        page = browser.new_page(viewport={"width": 1100, "height": 900})
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((out / "report.html").as_uri())
+        images = page.evaluate("[...document.images].map(i => [i.alt, i.complete && i.naturalWidth > 0])")
+        formulas = page.evaluate("[...document.querySelectorAll('h3')].map(h => h.textContent)")
+        inner = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        proof = page.locator("details").first
+        proof.locator("summary").click()
+        steps = proof.locator("li").count()
+        browser.close()
+    assert len(images) >= 12
+    assert [alt for alt, loaded in images if not loaded] == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+    assert said == []
+    assert any(HOSTILE in text for text in formulas)
+    assert inner, "the page is wider than the window"
+    assert steps > 0
+
+
+def test_a_killed_study_loses_nothing_that_was_finished(tmp_path):
+    out = tmp_path / "out"
+    command = [
+        sys.executable,
+        "-m",
+        "farfield",
+        "study",
+        "--preset",
+        "tiny",
+        "--encodings",
+        "alibi, type2",
+        "--jobs",
+        "1",
+    ]
+    process = subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list((out / "records").glob("*.json")) and process.poll() is None:
+        time.sleep(0.1)
+    process.kill()
+    process.wait()
+    first = {path: path.read_bytes() for path in (out / "records").glob("*.json")}
+    assert len(missing(read_plan(out), out)) < 2
+    deadline = time.monotonic() + 60
+    while _children(out) and time.monotonic() < deadline:  # what it had started sees that it is gone, saves and leaves
+        time.sleep(0.5)
+    assert not _children(out)
+    done = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert missing(read_plan(out), out) == []
+    assert all(path.read_bytes() == content for path, content in first.items())
+
+
+def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path):
+    broken = tmp_path / "broken.txt"
+    broken.write_bytes(b"\xff\xfe not text " * 4000)
+    out = tmp_path / "out"
+    done = farfield(
+        "study", "--preset", "tiny", "--corpora", f"python, {broken}", "--encodings", "alibi", "--out", str(out)
+    )
+    assert done.returncode == 1
+    assert "broken: reading the text failed" in done.stderr
+    assert "Traceback" not in done.stderr
+    report = (out / "report.html").read_text()
+    assert "Not finished: broken, alibi, seed 0" in report
+
+
+def test_ctrl_c_keeps_what_was_trained(tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "farfield", "study", "--preset", "tiny", "--encodings", "alibi", "--out", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while not (out / "progress").exists() and process.poll() is None:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 130
+    assert "the same command goes on from there" in said
+    assert "Traceback" not in said
+    assert not _children(out)
+
+
+def test_the_papers_grid_says_its_cost_and_does_not_start_here(tmp_path):
+    if os.path.exists("/dev/nvidia0"):
+        pytest.skip("this machine has a GPU")
+    plan = farfield("study", "--preset", "paper", "--dry-run", "--out", str(tmp_path / "out"))
+    assert plan.returncode == 0
+    assert "36 runs" in plan.stderr
+    assert "GPU-hours" in plan.stderr
+    assert not (tmp_path / "out").exists()
+    refused = farfield("study", "--preset", "paper", "--out", str(tmp_path / "out"))
+    assert refused.returncode == 2
+    assert "shows no GPU" in refused.stderr
+
+
+def test_only_without_a_study_is_one_sentence(tmp_path):
+    done = farfield("study", "--only", "tables", "--out", str(tmp_path / "nothing"))
+    assert done.returncode == 2
+    assert "run it without --only first" in done.stderr
+
+
+def _children(out: Path) -> list[str]:
+    """The processes that are at work on a study."""
+    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=False).stdout
+    return [line for line in listed.splitlines() if "farfield.study.cell" in line and str(out) in line]
