@@ -5,6 +5,7 @@ Curves differ in line and marker before they differ in colour. matplotlib is imp
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 2)))
-_MARKERS = ("o", "s", "^", "D", "v", "x", "+")
-_COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#7f7f7f")
+_MARKERS = ("o", "s", "^", "D", "v", "x", "+", "P", "*", "<", ">", "h")
+_COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#7f7f7f", "#8c5a2b")
 _STYLE: dict[str, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -58,7 +59,7 @@ def style() -> Iterator[Any]:
 
 
 def look(i: int) -> dict[str, Any]:
-    """Line, marker and colour of the i-th curve."""
+    """Line, marker and colour of the i-th curve; no two of the first 168 agree in all three."""
     return {
         "linestyle": _LINES[i % len(_LINES)],
         "marker": _MARKERS[i % len(_MARKERS)],
@@ -74,8 +75,10 @@ def save(figure: Any, path: str | Path) -> list[Path]:
     if not target.parent.is_dir():
         raise ValueError(f"the folder {target.parent} does not exist")
     written = [target.with_suffix(".png"), target.with_suffix(".svg")]
-    figure.savefig(written[0], bbox_inches="tight")
-    figure.savefig(written[1], bbox_inches="tight", metadata={"Date": None})
+    with warnings.catch_warnings():  # a sign that the font lacks is a box in the PNG, and itself in the SVG
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(written[0], bbox_inches="tight")
+        figure.savefig(written[1], bbox_inches="tight", metadata={"Date": None})
     return written
 
 
@@ -86,10 +89,10 @@ def receptive_figure(curves: Sequence[Curve], path: str | Path, context: int) ->
         for i, curve in enumerate(curves):
             shown = [(e, n) for e, n in zip(curve.epsilons, curve.tokens, strict=False) if n < 10**300]
             if shown:
-                tokens.loglog([e for e, _ in shown], [float(n) for _, n in shown], label=_text(curve.label), **look(i))
+                tokens.loglog([e for e, _ in shown], [float(n) for _, n in shown], label=plain(curve.label), **look(i))
             line = look(i) | {"marker": ""}
-            normalised.plot(curve.shares, curve.normalised, label=_text(curve.label), **line)
-            sums.loglog(curve.lengths, curve.partial_sums, label=_text(curve.label), **look(i))
+            normalised.plot(curve.shares, curve.normalised, label=plain(curve.label), **line)
+            sums.loglog(curve.lengths, curve.partial_sums, label=plain(curve.label), **look(i))
         tokens.invert_xaxis()
         tokens.set(xlabel="epsilon", ylabel="TRF (tokens)", title="receptive field")
         normalised.set(
@@ -103,6 +106,27 @@ def receptive_figure(curves: Sequence[Curve], path: str | Path, context: int) ->
     return written
 
 
-def _text(label: str) -> str:
-    """A label that matplotlib does not take for mathematics."""
-    return label.replace("$", r"\$")
+def plain(label: str, most: int = 200) -> str:
+    """A label as it is drawn: one line of at most so many characters, none of which matplotlib takes for a command."""
+    text = one_line(label, most)
+    text = f" {text}" if text.startswith("_") else text  # matplotlib hides labels that begin with it
+    return text.replace("$", r"\$")
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """A text on one line, without characters that cannot be seen, and with its middle left out if it is too long."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    begin = most * 2 // 3
+    return line if len(line) <= most else f"{line[:begin]}…{line[len(line) + 1 - most + begin :]}"
+
+
+def in_tokens(*axes: Any) -> None:
+    """Powers of two on a logarithmic axis, written as whole numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    for axis in axes:
+        scale = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
+        scale("log", base=2)
+        axis.set_major_locator(LogLocator(base=2, numticks=9))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(NullLocator())

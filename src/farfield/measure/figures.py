@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farfield.figures import look, save, style
+from farfield.figures import in_tokens, look, plain, save, style
 
 if TYPE_CHECKING:
     from farfield.measure.gradient import ByGradient
@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from farfield.measure.receptive import ByAttention
     from farfield.measure.speed import Speed
     from farfield.measure.truncation import Truncation
-
-
-def _plain(label: str) -> str:
-    """A label that matplotlib does not take for mathematics."""
-    return label.replace("$", r"\$")
 
 
 def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -> list[Path]:
@@ -36,14 +31,14 @@ def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -
                     x, y = [row.length for row in rows], [row.perplexity for row in rows]
                     # the errors of all protocols are much the same, as they share the text: shown once
                     bars = [row.stderr or 0.0 for row in rows] if protocol == "non-overlapping" else None
-                    left.errorbar(x, y, bars, label=_plain(name), capsize=2, elinewidth=0.6, **look(number))
+                    left.errorbar(x, y, bars, label=plain(name), capsize=2, elinewidth=0.6, **look(number))
                     number += 1
         for i, (label, evaluation) in enumerate(evaluations.items()):
             seen = evaluation.by_tokens_seen()
             middle = [(p["from"] * p["to"]) ** 0.5 for p in seen]
-            right.plot(middle, [p["loss"] for p in seen], label=_plain(label), **look(i))
+            right.plot(middle, [p["loss"] for p in seen], label=plain(label), **look(i))
             right.axvline(evaluation.training_length, color="#7f7f7f", linestyle=":", linewidth=1)
-        _in_tokens(left.xaxis, right.xaxis)
+        in_tokens(left.xaxis, right.xaxis)
         left.set(xlabel="length (tokens)", ylabel="perplexity", title="perplexity against length")
         right.set(xlabel="tokens seen", ylabel="loss", title="loss by tokens seen (dotted: training length)")
         left.legend(fontsize=7)
@@ -60,16 +55,16 @@ def receptive_figure(
         figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6))
         for i, one in enumerate(measured):
             mean = one.mass.mean((0, 1)).cumsum()
-            left.plot(np.arange(1, len(mean) + 1), mean, label=_plain(one.encoding), **_bare(i))
+            left.plot(np.arange(1, len(mean) + 1), mean, label=plain(one.encoding), **_bare(i))
             pairs = one.pairs(len(one.epsilons) - 1)
             if pairs:
                 x, y = [p[1] for p in pairs], [p[2] for p in pairs]
-                right.plot(x, y, label=_plain(one.encoding), **{**look(i), "linestyle": ""})
+                right.plot(x, y, label=plain(one.encoding), **{**look(i), "linestyle": ""})
         for i, grad in enumerate(gradients):
             curve = grad.cumulative()
-            label = _plain(f"{grad.encoding}, gradient")
+            label = plain(f"{grad.encoding}, gradient")
             left.plot(np.arange(1, len(curve) + 1), curve, label=label, **{**_bare(i), "linewidth": 2.2, "alpha": 0.5})
-        _in_tokens(left.xaxis, right.xaxis, right.yaxis)
+        in_tokens(left.xaxis, right.xaxis, right.yaxis)
         ends = right.get_xlim()
         right.plot(ends, ends, color="#7f7f7f", linestyle=":", linewidth=1, marker="")
         left.set(
@@ -96,7 +91,7 @@ def paper_figure(measured: Sequence[ByAttention], path: str | Path) -> list[Path
         figure, axes = pyplot.subplots(figsize=(4.6, 3.4))
         for i, one in enumerate(measured):
             fields, epsilons = paper_curve(one.mass[0].mean(0))
-            axes.plot(fields, epsilons, label=_plain(one.encoding), **_bare(i))
+            axes.plot(fields, epsilons, label=plain(one.encoding), **_bare(i))
         axes.set(xlabel="ERF / length", ylabel="epsilon", title="ERF as the paper draws it (first layer)")
         axes.legend(fontsize=7)
         return _written(figure, pyplot, path)
@@ -117,13 +112,13 @@ def truncation_figure(measured: Sequence[Truncation], path: str | Path) -> list[
             for name, label in shown:
                 values = np.median(one.median[name], axis=(0, 1))
                 label = one.encoding if len(measured) > 1 else label
-                left.semilogy(one.windows, np.maximum(values, 1e-12), label=_plain(label), **look(number))
+                left.semilogy(one.windows, np.maximum(values, 1e-12), label=plain(label), **look(number))
                 number += 1
         for i, one in enumerate(measured):
             middle = [(low * high) ** 0.5 for low, high in one.positions]
             values = one.by_position["lost"].mean((0, 1))
-            right.plot(middle, values, label=_plain(f"{one.encoding}, j = {one.fixed}"), **look(i))
-        _in_tokens(left.xaxis, right.xaxis)
+            right.plot(middle, values, label=plain(f"{one.encoding}, j = {one.fixed}"), **look(i))
+        in_tokens(left.xaxis, right.xaxis)
         left.set(xlabel="window j (tokens)", ylabel="delta(i, j)", title="median over queries and heads")
         right.set(
             xlabel="position i", ylabel="lost share of attention", title="at a fixed window, against i", ylim=(0, 1.02)
@@ -146,23 +141,11 @@ def speed_figure(speed: Speed, path: str | Path) -> list[Path]:
             line = {"color": "#7f7f7f", "linestyle": ":", "linewidth": 1.2, "label": f"full length ({speed.length})"}
             left.axhline(row.perplexity, **line)
             right.axhline(1e3 * row.per_token, **line)
-        _in_tokens(left.xaxis, right.xaxis)
+        in_tokens(left.xaxis, right.xaxis)
         left.set(xlabel="window (tokens)", ylabel="perplexity", title="quality")
         right.set(xlabel="window (tokens)", ylabel="ms for each token", title="time")
         left.legend(fontsize=7)
         return _written(figure, pyplot, path)
-
-
-def _in_tokens(*axes: Any) -> None:
-    """Powers of two on a logarithmic axis, written as whole numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    for axis in axes:
-        scale = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
-        scale("log", base=2)
-        axis.set_major_locator(LogLocator(base=2, numticks=9))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_locator(NullLocator())
 
 
 def _bare(i: int) -> dict[str, object]:
