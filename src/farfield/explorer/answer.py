@@ -115,8 +115,8 @@ def window(q: Question) -> dict[str, Any]:
     which = "every token" if kept >= q.context else "enough"
     return {
         "tokens": digits(kept),
-        "said": f"({which}) in a text of {q.context} tokens, {_asked(q)}; at every length there is no window, since the "
-        "sum diverges",
+        "said": f"({which}) in a text of {q.context} tokens, {_asked(q)}; at every length there is no window, since "
+        "the sum diverges",
     }
 
 

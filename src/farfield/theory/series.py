@@ -32,7 +32,7 @@ from farfield.theory.shapes import as_node, shape, without_idle_floors
 Encoding = str | Formula | zoo.Encoding
 
 
-def bound_formula(encoding: Encoding, **parameters: Any) -> Formula:
+def bound_formula(encoding: Encoding, /, **parameters: Any) -> Formula:
     """The formula of an encoding with every parameter given its value; one sentence if something is missing."""
     if isinstance(encoding, Formula):
         formula, name, fixed = encoding, encoding.text(), {}

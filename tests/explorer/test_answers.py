@@ -1,0 +1,225 @@
+"""What the explorer answers is what the library proves, and the lines that it hands out give the same."""
+
+import contextlib
+import io
+import json
+import shlex
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from farfield.explorer.answer import answer
+from farfield.explorer.question import read
+from farfield.theory.convergence import check
+from farfield.theory.receptive import trf
+from farfield.zoo import ENCODINGS
+
+FARFIELD = Path(sys.executable).with_name("farfield")
+
+
+def ask(kind, *fields):
+    return answer(read(kind, list(fields)))
+
+
+def words(tree):
+    """The text of a tree of MathML."""
+    return "".join(part if isinstance(part, str) else words(part) for part in tree[1:])
+
+
+def tokens(found):
+    return {row["epsilon"]: row["exact"] for row in found["table"]}
+
+
+def test_type_1_as_printed():
+    found = ask("encoding", ("f", "-2*log(t + 1)"))
+    assert found["verdict"]["verdict"] == "converges"
+    assert found["sum"].startswith("1.644934066848226")  # pi**2/6
+    assert tokens(found)["1e-3"] == "608"
+    assert tokens(found)["1e-12"] == "607927101854"
+    assert words(found["math"]).replace("\u2061", "").replace("\u2062", "") == "r(t)=−2ln(t+1)"
+
+
+def test_the_heads_and_their_slopes():
+    assert [row["tokens"][2] for row in ask("heads", ("f", "alibi"), ("heads", "8"))["rows"]] == [
+        "10", "19", "37", "74", "148", "295", "590", "1179",
+    ]  # fmt: skip
+    third = ask("encoding", ("f", "alibi"), ("heads", "8"), ("head", "3"))
+    assert third["parameters"][0]["text"] == "1/8"
+    assert tokens(third)["0.01"] == "37"
+    typed = ask("encoding", ("f", "-k*t"), ("heads", "8"), ("head", "3"))  # a typed k is a slope too, as in a model
+    assert tokens(typed) == tokens(third)
+
+
+def test_a_value_that_was_set_is_exact():
+    found = ask("encoding", ("f", "alibi"), ("set", "0.k=log(2)"), ("epsilon", "1/8"))
+    assert tokens(found)["1/8"] == "4"  # a tie: half, a quarter, an eighth
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_every_named_encoding_is_answered(name):
+    found = ask("encoding", ("f", name))
+    json.dumps(found, allow_nan=False)
+    if ENCODINGS[name].formula is None:
+        assert found["verdict"]["verdict"] == "not-applicable"
+        return
+    used = {p["name"]: p["text"] for p in found["parameters"]}
+    verdict = check(ENCODINGS[name].formula.bind(used))
+    assert found["verdict"]["verdict"] == verdict.verdict
+    assert len(found["verdict"]["steps"]) == len(verdict.steps)
+    if verdict.verdict == "converges":
+        assert tokens(found)["1e-3"] == str(trf(ENCODINGS[name].formula.bind(used), "1e-3"))
+    else:
+        assert set(tokens(found).values()) == {None}
+        assert found["sum"] is None
+
+
+def test_what_draw_would_have_claimed():
+    """E23: the claims for 512 weights of type 1, and for 9216 of 1/n, whose sum diverges."""
+    first = ask("encoding", ("f", "-2*log(t + 1)"), ("context", "512"))
+    assert [row["draw"] for row in first["table"]][:4] == [1, 6, 54, 278]
+    assert "54" in first["said"]
+    assert "61" in first["said"]
+    second = ask("encoding", ("f", "-log(t + 1)"), ("context", "9216"))
+    assert [row["draw"] for row in second["table"]][:4] == [72, 3492, 8364, 9127]
+    assert "diverges" in second["said"]
+    assert {row["tokens"] for row in second["table"]} == {None}
+
+
+def test_the_window_by_certificate():
+    found = ask("encoding", ("f", "alibi"), ("set", "0.k=1/256"), ("bound", "5"), ("epsilon", "0.01"))
+    command = ["window", "alibi", "--set", "k=1/256", "--heads", "1", "--json"]
+    said = json.loads(subprocess.run([FARFIELD, *command], capture_output=True, check=True, text=True).stdout)
+    assert found["window"]["tokens"] == str(said["windows"][0])
+    fields = (("f", "inverse"), ("context", "256"))
+    assert "no window" in ask("encoding", *fields)["window"]["said"]
+    assert ask("window", *fields)["tokens"] == "256"
+
+
+def test_weights_sums_and_heat_map_come_from_the_formula():
+    found = ask("encoding", ("f", "-t"), ("context", "128"))
+    assert found["heat"]["stride"] == 2
+    assert found["heat"]["values"][1] == pytest.approx(0.1353352832366127)  # exp(-2)
+    assert found["sums"]["values"][-1] == pytest.approx(1.5819767068693265)  # 1/(1 - 1/e)
+    assert found["total"] == pytest.approx(1.5819767068693265)
+    assert found["weights"]["distances"][0] == 0
+    assert found["weights"]["values"][0] == 1
+
+
+def test_a_series_that_starts_later():
+    with pytest.raises(ValueError, match="undefined at distance t = 0"):
+        ask("encoding", ("f", "-2*log(t)"))
+    found = ask("encoding", ("f", "-2*log(t)"), ("from", "1"))
+    assert found["sum"].startswith("1.644934066848226")
+    assert found["heat"]["values"][0] is None
+    assert found["sums"]["tokens"][0] == 2
+    assert "--from 1" in found["code"]["command"]
+
+
+def test_the_exact_condition_on_open_parameters():
+    assert ask("condition", ("f", "kerple-log"))["verdict"]["said"] == "converges if and only if p > 1"
+    assert ask("condition", ("f", "-2*log(t + 1)"))["verdict"] is None
+
+
+def test_which_sees_further():
+    (pair,) = ask("compare", ("f", "type1-paper"), ("f", "type2-paper"))["pairs"]
+    assert pair["sentence"].startswith("type2-paper has the smaller receptive field")
+    assert any("0.392073 < epsilon <= 0.553209" in turn for turn in pair["turns"])
+
+
+def test_design_gives_the_parameter():
+    found = ask("design", ("f", "alibi"), ("parameter", "k"), ("reach", "4096"), ("epsilon", "0.01"))
+    assert found["value"] == "0.0011245"
+    assert found["tokens"] == "4096"
+    with pytest.raises(ValueError, match="no parameter"):
+        ask("design", ("f", "-t"), ("reach", "9"))
+    with pytest.raises(ValueError, match="diverges"):
+        ask("design", ("f", "inverse"), ("parameter", "k"), ("reach", "512"))
+
+
+FORMULAS = [
+    [("f", "alibi"), ("head", "2")],
+    [("f", "-2*log(t + 1)"), ("epsilon", "0.03")],
+    [("f", "kerple-log"), ("set", "0.p=1.5"), ("set", "0.a=log(2)/8")],
+    [("f", "-start*t"), ("set", "0.start=1/4")],
+    [("f", "weight: 1/(t + 1)**2 + 2**(-t)")],
+    [("f", "-log(t)**2"), ("from", "1")],
+    [("f", "sandwich")],
+    [("f", "rope")],
+]
+
+
+@pytest.mark.parametrize("fields", FORMULAS, ids=lambda fields: fields[0][1])
+def test_the_command_and_the_lines_of_python_give_the_same(fields):
+    found = ask("encoding", *fields)
+    program, *arguments = shlex.split(found["code"]["command"])
+    assert program == "farfield"
+    done = subprocess.run([FARFIELD, *arguments, "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["verdict"] == found["verdict"]["verdict"]
+    shown = {Fraction(row["epsilon"]): row["exact"] for row in found.get("table", [])}
+    assert all(shown[Fraction(row["epsilon"])] == row["tokens"] for row in said["trf"])
+    assert bool(said["trf"]) == bool(found.get("sum"))
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(found["code"]["python"], "lines", "exec"), {})
+    printed = out.getvalue()
+    assert (found["verdict"]["verdict"] in printed) or found["verdict"]["verdict"] == "not-applicable"
+    epsilon = Fraction(dict(fields).get("epsilon", "0.01"))
+    if found.get("sum"):
+        assert f"\n{shown[epsilon]}\n" in printed
+        assert printed.rstrip().endswith(found["window"]["tokens"])
+    if "window" in found["code"]:
+        done = subprocess.run(
+            [FARFIELD, *shlex.split(found["code"]["window"])[1:], "--json"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert str(json.loads(done.stdout)["windows"][0]) == found["window"]["tokens"]
+
+
+def test_the_lines_of_a_design_give_the_same():
+    found = ask("design", ("f", "kerple-log"), ("parameter", "a"), ("set", "0.p=2"), ("reach", "512"))
+    done = subprocess.run(
+        [FARFIELD, *shlex.split(found["code"]["command"])[1:], "--json"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)["heads"][0]["value"] == found["value"]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(found["code"]["python"], "lines", "exec"), {})
+    assert out.getvalue().strip() == found["value"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "sentence"),
+    [
+        ("encoding", [], "one formula"),
+        ("encoding", [("f", "alibi"), ("f", "alibi")], "one formula"),
+        ("encoding", [("f", "alibi"), ("heads", "0")], "number of heads"),
+        ("encoding", [("f", "alibi"), ("heads", "2"), ("head", "3")], "no head 3 among 2"),
+        ("encoding", [("f", "alibi"), ("heads", "9" * 5000)], "number of heads"),
+        ("encoding", [("f", "alibi"), ("context", "1e3")], "context"),
+        ("encoding", [("f", "alibi"), ("epsilon", "2")], "between 0 and 1"),
+        ("encoding", [("f", "alibi"), ("epsilon", "1e-999999999")], "epsilon"),
+        ("encoding", [("f", "alibi"), ("bound", "-1")], "logit bound"),
+        ("encoding", [("f", "alibi"), ("set", "k=1")], "a setting is written"),
+        ("encoding", [("f", "alibi"), ("set", "1.k=1")], "no formula 1"),
+        ("encoding", [("f", "alibi"), ("set", "0.z=1")], "no parameter 'z'"),
+        ("encoding", [("f", "alibi"), ("set", "0.k=t")], "must be a constant"),
+        ("encoding", [("f", "alibi"), ("set", "0.k=__import__('os')")], "column"),
+        ("encoding", [("f", "t" * 1001)], "at most 1000"),
+        ("encoding", [("f", "alibi"), ("canary", "1")], "no field"),
+        ("encoding", [("f", "alibi"), ("head", "1"), ("head", "2")], "twice"),
+        ("design", [("f", "alibi"), ("reach", "0")], "reach"),
+        ("design", [("f", "alibi"), ("parameter", "z")], "no parameter 'z'"),
+        ("design", [("f", "rope")], "no bias"),
+        ("window", [("f", "rope")], "no bias"),
+        ("nothing", [("f", "alibi")], "no answer"),
+    ],
+)
+def test_a_mistake_gets_a_sentence(kind, fields, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        ask(kind, *fields)
+    assert "\n" not in str(caught.value)
