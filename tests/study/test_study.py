@@ -84,7 +84,7 @@ def test_only_tables_draws_no_figure_and_only_figures_writes_no_table(out):
         done = farfield("study", "--out", str(out), "--only", only)
         assert done.returncode == 0, done.stdout + done.stderr
         assert times(other) == before[1]
-        assert all(after > before[0][name] for name, after in times(only).items())
+        assert all(after > before[0][name] for name, after in times(only).items() if name in before[0])
 
 
 @pytest.mark.xdist_group("study")

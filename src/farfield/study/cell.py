@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import signal
 import sys
 import threading
@@ -24,7 +23,6 @@ from farfield.study.plan import Cell, read_plan
 RECORDS, RUNS, PROGRESS, LOGS = "records", "runs", "progress", "logs"
 PREPARE, SPEED = "prepare", "speed"
 VERSION = 1  # of a record
-EPSILONS = ("0.1", "0.01")
 
 
 def find_cell(out: Path, key: str) -> Cell:
@@ -69,6 +67,7 @@ class Told:
 
 def run_cell(out: Path, cell: Cell) -> bool:
     """Train and measure; True if it is finished, False if a signal stopped it."""
+    from farfield.study.measuring import machine, measured
     from farfield.training import train
 
     told = Told(out, cell.key)
@@ -87,7 +86,7 @@ def run_cell(out: Path, cell: Cell) -> bool:
         "version": VERSION,
         **cell.json(),
         "training_length": cell.settings.length,
-        **_measured(cell, run, told),
+        **measured(cell, run, told),
         "training": _curve(result.metrics),
         "seconds": {"training": round(trained - start, 1), "measuring": round(time.perf_counter() - trained, 1)},
         "machine": machine(),
@@ -112,122 +111,13 @@ def prepare(cell: Cell) -> None:
         tokenise(corpus, split, tokeniser, progress=False)
 
 
-def _measured(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
-    """Perplexity by length and protocol, receptive fields, delta(i, j), and what the theory says of each head."""
-    import numpy as np
+def run_speed(out: Path, cell: Cell) -> None:
+    """Time the ways of inference with the model of a finished cell."""
+    from farfield.study.measuring import measured_speed
 
-    from farfield.measure.loading import load_model, load_text
-    from farfield.measure.perplexity import evaluate
-    from farfield.measure.receptive import by_attention
-    from farfield.measure.truncation import truncation
-    from farfield.nn.denormals import flush_denormals
-    from farfield.study.predictions import heads_of
-    from farfield.theory.drawn import paper_curve
-
-    how, length = cell.measurement, cell.settings.length
-    with flush_denormals():
-        model = load_model(str(run))
-        text = load_text(model, tokens=how.tokens)
-        lengths = [n for n in how.lengths(length) if n <= len(text) - 1]
-        folder = run / "evaluation"
-
-        def watch(label: str, done: int, total: int) -> None:
-            told("perplexity", done, total)
-
-        plain = evaluate(model, text, lengths, protocols=("non-overlapping",), out=folder, watch=watch)
-        chosen = [n for n in how.lengths(length, how.sliding) if n in lengths]
-        slid = evaluate(model, text, chosen, protocols=("sliding",), out=folder, watch=watch)
-        told("receptive field", 0, 1)
-        rows = min(how.receptive * length, len(text) - 1)
-        fields = by_attention(model, text, rows, epsilons=EPSILONS, chunks=how.chunks)
-        told("delta(i, j)", 0, 1)
-        longest = min(how.hypothesis * length, len(text) - 1)
-        change = truncation(model, text, longest, chunks=max(1, how.chunks // 4), spread=False)
-        told("theory", 0, 1)
-        heads = heads_of(model, length, max(lengths), fields)
-    verdict = plain.verdict()
-    assert verdict is not None
-    first = paper_curve(fields.mass[0].mean(0))
-    by_window = {
-        name: np.median(change.median[name], axis=(0, 1)).tolist() for name in ("delta", "lost", "sharper", "paper")
-    }
-    sliding = {row.length: row.perplexity for row in slid.of("sliding")}
-    return {
-        "lengths": lengths,
-        "perplexity": {
-            "non-overlapping": [_finite(row.perplexity) for row in plain.of("non-overlapping")],
-            "sliding": [_finite(sliding.get(n)) for n in lengths],
-        },
-        "stderr": [_finite(row.stderr) for row in plain.of("non-overlapping")],
-        "test_tokens": len(text) - 1,
-        "verdict": {**verdict.json(), "sentence": verdict.sentence},
-        "tokens_seen": plain.by_tokens_seen(),
-        "heads": heads,
-        "receptive": {
-            "length": fields.length,
-            "burn_in": fields.burn_in,
-            "queries": fields.queries,
-            "mass": [round(float(x), 9) for x in fields.mass.mean((0, 1))],
-            "paper": {"field": first[0].tolist(), "epsilon": first[1].tolist()},
-        },
-        "truncation": {
-            "length": longest,
-            "windows": [int(w) for w in change.windows],
-            **{name: [_finite(x) for x in values] for name, values in by_window.items()},
-        },
-        "parameters": sum(p.numel() for p in model.network.parameters()),
-    }
-
-
-def measure_speed(out: Path, cell: Cell) -> dict[str, Any]:
-    """What each way of inference costs with the model of a cell, by windows from 1/32 of the training length to all."""
-    from farfield.measure.loading import load_model, load_text
-    from farfield.measure.speed import measure_speed as measured
-    from farfield.nn.denormals import flush_denormals
-
-    told = Told(out, SPEED)
-    length = cell.settings.length
-    windows = sorted({max(1, length // 2**k) for k in range(6)})
-    steps = [0]
-
-    def watch(label: str) -> None:
-        told(label, steps[0], 3 * len(windows) + 1)
-        steps[0] += 1
-
-    with flush_denormals():
-        model = load_model(str(out / RUNS / cell.run_key))
-        tokens = min(cell.measurement.tokens or 1 << 62, 36 * length)
-        text = load_text(model, tokens=tokens)
-        speed = measured(model, text, windows=windows, watch=watch)
-    found = {"version": VERSION, "cell": cell.key, **cell.json(), **speed.json(), "machine": machine()}
-    found["model"] = cell.run_key
-    durable.replace_file(out / RECORDS / f"{SPEED}.json", json.dumps(found, indent=1, allow_nan=False).encode())
-    return found
-
-
-def machine() -> dict[str, Any]:
-    """Where something was measured."""
-    import torch
-
-    name = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line[:10] == "model name"]
-        name = names[0] if names else name
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-    return {
-        "processor": name,
-        "device": device,
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-    }
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no infinity."""
-    return None if value is None or not abs(value) < float("inf") else float(value)
+    found = measured_speed(cell, out / RUNS / cell.run_key, Told(out, SPEED))
+    record = {"version": VERSION, "cell": cell.key, **cell.json(), **found}
+    durable.replace_file(out / RECORDS / f"{SPEED}.json", json.dumps(record, indent=1, allow_nan=False).encode())
 
 
 def _curve(metrics: tuple[dict[str, Any], ...]) -> list[dict[str, float]]:
@@ -293,7 +183,7 @@ def main(arguments: list[str]) -> int:
         if what == PREPARE:
             prepare(cell)
         elif what == SPEED:
-            measure_speed(out, cell)
+            run_speed(out, cell)
         elif not run_cell(out, cell):
             return 130
     except ValueError as error:

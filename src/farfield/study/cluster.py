@@ -65,7 +65,7 @@ def run_slurm(out: Path, jobs: Sequence[Job], watcher: Watcher, options: Mapping
     for job in jobs:
         known = handed.get(job.name)
         if known is None or known.job_id not in queue:
-            known = door.submit(cell.main, [str(out), *job.arguments])
+            known = _submit(door, out, job)
             handed[job.name] = known
             _note(out, handed)
         alive[job] = known
@@ -86,6 +86,16 @@ def run_slurm(out: Path, jobs: Sequence[Job], watcher: Watcher, options: Mapping
                 failures[job] = failure
             watcher.ended(job, failure)
     return [failures[job] for job in jobs if job in failures]
+
+
+def _submit(door: Any, out: Path, job: Job) -> Any:
+    import submitit
+
+    try:
+        return door.submit(cell.main, [str(out), *job.arguments])
+    except (submitit.core.utils.FailedJobError, subprocess.CalledProcessError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise ValueError(f"SLURM did not take the job: {lines[-1] if lines else 'no word why'}") from None
 
 
 def states() -> dict[str, str]:

@@ -204,7 +204,8 @@ def _divergent(study: Study) -> Finding | None:
         words.append(f"Of the encodings that diverge perplexity rises above its lowest: {listed}.")
     if calm:
         words.append(
-            f"Level as far as was measured, though divergent: {_names(calm)}. The condition is sufficient, not necessary."
+            f"Level as far as was measured, though divergent: {_names(calm)}. "
+            "The condition is sufficient, not necessary."
         )
     return Finding(" ".join(words), True if rising and not calm else None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -28,8 +29,16 @@ if TYPE_CHECKING:
 
     from farfield.study.figures import Figure
 
-PAGE, TABLES, FIGURES = "report.html", "tables", "figures"
+PAGE, TABLES, FIGURES, NOTED = "report.html", "tables", "figures", "figures.json"
 MAIN = ("perplexity-sufficiency", "perplexity-necessity")  # the figures that stand on top
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure, and the address in the page that carries it."""
+
+    figure: Figure
+    source: str
 
 
 @dataclass(frozen=True)
@@ -60,8 +69,6 @@ def write(
     say: Callable[[str], None] | None = None,
 ) -> Path:
     """Write tables, figures and the page; `only` leaves the other kind as it is."""
-    from farfield.study.figures import draw_all
-
     for folder in (TABLES, FIGURES):
         (out / folder).mkdir(parents=True, exist_ok=True)
     made = tables.all_tables(study)
@@ -69,11 +76,35 @@ def write(
         for table in made:
             table.save(out / TABLES)
     if say is not None:
-        say("Drawing the figures and writing the report.")
-    drawn = draw_all(study, out / FIGURES)
+        say("Drawing the figures and writing the report." if only != "tables" else "Writing the report.")
+    drawn = _drawn_before(out / FIGURES) if only == "tables" else _draw(study, out / FIGURES)
     page = render(study, made, drawn, command)
     durable.replace_file(out / PAGE, page.encode())
     return out / PAGE
+
+
+def _draw(study: Study, folder: Path) -> list[Figure]:
+    """Draw all figures, and note what they are."""
+    from farfield.study.figures import draw_all
+
+    drawn = draw_all(study, folder)
+    noted = [
+        {"name": f.name, "title": f.title, "caption": f.caption, "files": [p.name for p in f.paths]} for f in drawn
+    ]
+    durable.replace_file(folder / NOTED, json.dumps(noted, indent=1).encode())
+    return drawn
+
+
+def _drawn_before(folder: Path) -> list[Figure]:
+    """The figures of an earlier call that are still there."""
+    from farfield.study.figures import Figure
+
+    try:
+        noted = json.loads((folder / NOTED).read_bytes())
+        found = [Figure(n["name"], n["title"], n["caption"], tuple(folder / f for f in n["files"])) for n in noted]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [figure for figure in found if all(path.parent == folder and path.exists() for path in figure.paths)]
 
 
 def render(study: Study, made: list[tables.Table], drawn: list[Figure], command: str) -> str:
@@ -82,12 +113,12 @@ def render(study: Study, made: list[tables.Table], drawn: list[Figure], command:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((files("farfield.study") / "report.html").read_text(encoding="utf-8"))
-    pictures = [{"figure": figure, "source": _inside(figure.paths)} for figure in drawn]
+    pictures = [Picture(figure, _inside(figure.paths)) for figure in drawn]
     return template.render(
         study=study,
         findings=findings.findings(study),
-        main=[p for p in pictures if p["figure"].name in MAIN],
-        rest=[p for p in pictures if p["figure"].name not in MAIN],
+        main=[p for p in pictures if p.figure.name in MAIN],
+        rest=[p for p in pictures if p.figure.name not in MAIN],
         tables=made,
         judged=[judge(study, encoding) for encoding in study.encodings if study.of_encoding(encoding)],
         made=about(study, command),

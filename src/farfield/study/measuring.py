@@ -1,0 +1,128 @@
+"""Measuring a trained model of a study: perplexity, receptive fields, delta(i, j), theory, the cost of inference."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from farfield.study.plan import Cell
+
+Told = Callable[[str, float, float], None]  # is told a phase, what is done of it, and of how much
+EPSILONS = ("0.1", "0.01")
+
+
+def measured(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
+    """Perplexity by length and protocol, receptive fields, delta(i, j), and what the theory says of each head."""
+    import numpy as np
+
+    from farfield.measure.loading import load_model, load_text
+    from farfield.measure.perplexity import evaluate
+    from farfield.measure.receptive import by_attention
+    from farfield.measure.truncation import truncation
+    from farfield.nn.denormals import flush_denormals
+    from farfield.study.predictions import heads_of
+    from farfield.theory.drawn import paper_curve
+
+    how, length = cell.measurement, cell.settings.length
+    with flush_denormals():
+        model = load_model(str(run))
+        text = load_text(model, tokens=how.tokens)
+        lengths = [n for n in how.lengths(length) if n <= len(text) - 1]
+        folder = run / "evaluation"
+
+        def watch(label: str, done: int, total: int) -> None:
+            told("perplexity", done, total)
+
+        plain = evaluate(model, text, lengths, protocols=("non-overlapping",), out=folder, watch=watch)
+        chosen = [n for n in how.lengths(length, how.sliding) if n in lengths]
+        slid = evaluate(model, text, chosen, protocols=("sliding",), out=folder, watch=watch)
+        told("receptive field", 0, 1)
+        rows = min(how.receptive * length, len(text) - 1)
+        fields = by_attention(model, text, rows, epsilons=EPSILONS, chunks=how.chunks)
+        told("delta(i, j)", 0, 1)
+        longest = min(how.hypothesis * length, len(text) - 1)
+        change = truncation(model, text, longest, chunks=max(1, how.chunks // 4), spread=False)
+        told("theory", 0, 1)
+        heads = heads_of(model, length, max(lengths), fields)
+    verdict = plain.verdict()
+    assert verdict is not None
+    first = paper_curve(fields.mass[0].mean(0))
+    by_window = {
+        name: np.median(change.median[name], axis=(0, 1)).tolist() for name in ("delta", "lost", "sharper", "paper")
+    }
+    sliding = {row.length: row.perplexity for row in slid.of("sliding")}
+    return {
+        "lengths": lengths,
+        "perplexity": {
+            "non-overlapping": [_finite(row.perplexity) for row in plain.of("non-overlapping")],
+            "sliding": [_finite(sliding.get(n)) for n in lengths],
+        },
+        "stderr": [_finite(row.stderr) for row in plain.of("non-overlapping")],
+        "test_tokens": len(text) - 1,
+        "verdict": {**verdict.json(), "sentence": verdict.sentence},
+        "tokens_seen": plain.by_tokens_seen(),
+        "heads": heads,
+        "receptive": {
+            "length": fields.length,
+            "burn_in": fields.burn_in,
+            "queries": fields.queries,
+            "mass": [round(float(x), 9) for x in fields.mass.mean((0, 1))],
+            "paper": {"field": first[0].tolist(), "epsilon": first[1].tolist()},
+        },
+        "truncation": {
+            "length": longest,
+            "windows": [int(w) for w in change.windows],
+            **{name: [_finite(x) for x in values] for name, values in by_window.items()},
+        },
+        "parameters": sum(p.numel() for p in model.network.parameters()),
+    }
+
+
+def measured_speed(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
+    """What each way of inference costs with the model of a cell, by windows from 1/32 of the training length to all."""
+    from farfield.measure.loading import load_model, load_text
+    from farfield.measure.speed import measure_speed
+    from farfield.nn.denormals import flush_denormals
+
+    length = cell.settings.length
+    windows = sorted({max(1, length // 2**k) for k in range(6)})
+    steps = [0]
+
+    def watch(label: str) -> None:
+        told(label, steps[0], 3 * len(windows) + 1)
+        steps[0] += 1
+
+    with flush_denormals():
+        model = load_model(str(run))
+        tokens = min(cell.measurement.tokens or 1 << 62, 36 * length)
+        text = load_text(model, tokens=tokens)
+        speed = measure_speed(model, text, windows=windows, watch=watch)
+    return {**speed.json(), "model": run.name, "machine": machine()}
+
+
+def machine() -> dict[str, Any]:
+    """Where something was measured."""
+    import torch
+
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line[:10] == "model name"]
+        name = names[0] if names else name
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    return {
+        "processor": name,
+        "device": device,
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinity."""
+    return None if value is None or not abs(value) < float("inf") else float(value)
