@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,7 @@ def test_the_core_sustains_what_was_measured() -> None:
         run = preset_settings(entry["size"], encoding="alibi")
         per_token = training_flops(run) / (run.batch * run.length * run.steps)
         sustained = per_token * entry["tokens_per_second"]["ours"]
-        assert sustained == pytest.approx(PROCESSORS["cpu"].peak, rel=0.35)
+        assert sustained == pytest.approx(PROCESSORS["cpu"].float32, rel=0.35)
 
 
 def test_caches_take_what_was_measured() -> None:
@@ -132,10 +133,11 @@ def test_caches_take_what_was_measured() -> None:
 
 
 def test_hours_and_dollars_follow_from_the_arithmetic() -> None:
-    machine = Processor(peak=2e6, utilisation=0.5, memory=1, bandwidth=1e3, dollars_per_hour=7.0)
+    machine = Processor(bfloat16=2e6, float32=1e6, utilisation=0.5, memory=1, bandwidth=1e3, dollars_per_hour=7.0)
     cost = training_cost(SMALL, machine)
     assert cost.gpu_hours == pytest.approx(cost.flops / 1e6 / 3600)
     assert cost.dollars == pytest.approx(7 * cost.gpu_hours)
+    assert training_cost(replace(SMALL, precision="float32"), machine).gpu_hours == pytest.approx(2 * cost.gpu_hours)
     assert training_cost(SMALL, machine, utilisation=0.25).gpu_hours == pytest.approx(2 * cost.gpu_hours)
     assert training_cost(SMALL, machine, dollars_per_hour=14.0).dollars == pytest.approx(2 * cost.dollars)
     assert decoding_seconds(SMALL, 4, machine) == pytest.approx((2 * parameters(SMALL) + cache_bytes(SMALL, 4)) / 1e3)

@@ -70,21 +70,27 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Processor:
-    """A processor: its peak in FLOP/s, the share of it that training sustains, its memory and its price."""
+    """A processor: its peaks in FLOP/s, the share of them that training sustains, its memory and its price."""
 
-    peak: float  # FLOP/s of dense bfloat16 matrix products
+    bfloat16: float  # FLOP/s of dense matrix products, and so for the next
+    float32: float
     utilisation: float  # the share of the peak that a training step sustains
     memory: int  # bytes
     bandwidth: float  # bytes/s of its memory
     dollars_per_hour: float
 
+    def peak(self, precision: str) -> float:
+        """FLOP/s of matrix products in float32, or in bfloat16."""
+        return self.float32 if precision == "float32" else self.bfloat16
 
-# Peak, memory and bandwidth: the makers' data sheets (SXM, dense). Utilisation and price: assumptions.
+
+# Peaks, memory and bandwidth: the makers' data sheets (SXM, dense; float32 without TF32, as torch has it by default).
+# Utilisation and price: assumptions.
 # "cpu" is one core of the AMD EPYC of docs/benchmarks/training.json; its peak is what a training step sustained there.
 PROCESSORS = {
-    "a100": Processor(312e12, 0.4, 80 * 10**9, 2.04e12, 2.0),
-    "h100": Processor(989e12, 0.4, 80 * 10**9, 3.35e12, 3.0),
-    "cpu": Processor(69e9, 1.0, 4 * 10**9, 10e9, 0.05),
+    "a100": Processor(312e12, 19.5e12, 0.4, 80 * 10**9, 2.04e12, 2.0),
+    "h100": Processor(989e12, 67e12, 0.4, 80 * 10**9, 3.35e12, 3.0),
+    "cpu": Processor(69e9, 69e9, 1.0, 4 * 10**9, 10e9, 0.05),
 }
 
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}
@@ -183,7 +189,7 @@ def training_cost(
         raise ValueError(f"gpus is {gpus}, but it must be at least 1")
     flops = training_flops(run, window=window, recompute=recompute)
     # work that is recomputed counts here as well: utilisation is the share of the peak that is kept busy
-    hours = flops / (on.peak * on.utilisation) / 3600
+    hours = flops / (on.peak(run.precision) * on.utilisation) / 3600
     memory = training_memory(run, gpus=gpus, shard=shard, recompute=recompute)
     return Cost(flops, hours, memory, hours * on.dollars_per_hour)
 
