@@ -100,3 +100,19 @@ def explorer(tmp_path_factory, study):
     code, _, err = stop(running)
     assert code == 0
     assert "Traceback" not in err, err
+
+
+@pytest.fixture
+def run():
+    """Start an explorer of one's own; whatever is left at the end is ended."""
+    started = []
+
+    def begin(folder: Path, *arguments: str) -> Explorer:
+        started.append(start(folder, *arguments))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+        one.process.communicate(timeout=60)
