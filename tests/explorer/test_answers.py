@@ -98,6 +98,19 @@ def test_the_window_by_certificate():
     assert ask("window", *fields)["tokens"] == "256"
 
 
+def test_fields_of_hundreds_of_digits():
+    """Kerple-log with an exponent of 1.01 (E23): 7e29, 6e99, 6e199, 6e299; beyond 310 digits only the size is told."""
+    found = ask("encoding", ("f", "kerple-log"), ("set", "0.p=1.01"), ("set", "0.a=1"))
+    shown = [row["tokens"] for row in found["table"]]
+    assert [n[0] + n[n.index("e") :] for n in shown[:4]] == ["7e29", "5e99", "5e199", "5e299"]
+    assert set(shown[4:]) == {"over 1e310"}
+    assert found["curve"]["log10"][-1] < 310
+    assert len(str(trf("kerple-log", "1e-6", p="1.01", a=1))) == 600
+    further = ask("encoding", ("f", "kerple-log"), ("set", "0.p=1.0001"), ("set", "0.a=1"))
+    assert {row["tokens"] for row in further["table"]} == {"over 1e310"}
+    assert further["window"]["tokens"] == "over 1e310"
+
+
 def test_weights_sums_and_heat_map_come_from_the_formula():
     found = ask("encoding", ("f", "-t"), ("context", "128"))
     assert found["heat"]["stride"] == 2

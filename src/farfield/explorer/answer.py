@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
+from math import exp, log10
 from typing import Any
 
 from farfield.explorer import lines, mathml
@@ -18,10 +20,11 @@ from farfield.theory.fields import Fields, fields, shown_number
 from farfield.theory.partial import Row
 from farfield.theory.receptive import EPSILONS, digits, exact_epsilon, smallest
 from farfield.theory.series import series
-from farfield.theory.truncation import smallest_window
+from farfield.theory.truncation import exact_bound, smallest_window
 from farfield.zoo import ENCODINGS, Encoding, find
 
 _CURVE = [f"{m}e-{n}" for n in range(1, 13) for m in (5, 2, 1)]
+_MOST_DIGITS = 310  # of a receptive field on the page; a longer one only by its size
 _SCOPE = "for each attention layer by itself, not for a network as a whole"
 
 
@@ -56,8 +59,16 @@ def encoding(q: Question) -> dict[str, Any]:
     epsilons = sorted(
         [*(e for e in EPSILONS if exact_epsilon(e) != chosen), q.epsilon], key=exact_epsilon, reverse=True
     )
-    seen = _fields(bound, verdict, epsilons, q.start)
+    curve = _curve(bound, verdict, q.start)
+    beyond = exact_epsilon(curve["beyond"] or "1e-9999")
+    short = [e for e in epsilons if exact_epsilon(e) > beyond]  # a field only grows as epsilon falls
+    seen = _fields(bound, verdict, short, q.start)
+    exact = seen.heads[0].tokens
+    shown: list[str | None] = [shown_number(n) for n in exact] or [None for _ in short]
+    shown += [f"over 1e{_MOST_DIGITS}" for _ in epsilons[len(short) :]]
     drawn = described(bound, q.start, q.context, epsilons)
+    claimed = drawn["draw"]["claims"] if drawn["draw"] else [None for _ in epsilons]
+    chosen_row = epsilons.index(q.epsilon)
     return out | {
         "math": mathml.formula(found.formula),
         "bound_math": mathml.formula(bound) if used else None,
@@ -65,10 +76,13 @@ def encoding(q: Question) -> dict[str, Any]:
         "sum": seen.heads[0].exact_total,
         "total": None if seen.heads[0].total is None else float(seen.heads[0].total["mid"]),
         "notes": seen.notes,
-        "table": _table(epsilons, seen, drawn["draw"]),
-        "said": _said_of_draw(q, verdict, epsilons, seen, drawn["draw"]),
-        "curve": _curve(bound, verdict, q.start),
-        "window": _window(bound, verdict, q),
+        "table": [
+            {"epsilon": e, "tokens": shown[i], "exact": exact[i] if i < len(exact) else None, "draw": claimed[i]}
+            for i, e in enumerate(epsilons)
+        ],
+        "said": _said_of_draw(q, verdict, shown[chosen_row], drawn["draw"], chosen_row),
+        "curve": curve,
+        "window": _window(bound, verdict, q, beyond),
         **drawn,
         "code": _code(q, found, used, verdict),
     }
@@ -185,70 +199,64 @@ def _fields(bound: Formula, verdict: Verdict, epsilons: list[str], start: int) -
     )  # fmt: skip
 
 
-def _table(epsilons: list[str], seen: Fields, draw: dict[str, Any] | None) -> list[dict[str, Any]]:
-    tokens = seen.heads[0].tokens
-    return [
-        {
-            "epsilon": e,
-            "tokens": shown_number(tokens[i]) if tokens else None,
-            "exact": tokens[i] if tokens and len(tokens[i]) <= 400 else None,
-            "draw": None if draw is None else draw["claims"][i],
-        }
-        for i, e in enumerate(epsilons)
-    ]
-
-
-def _said_of_draw(q: Question, verdict: Verdict, epsilons: list[str], seen: Fields, draw: dict[str, Any] | None) -> str:
-    """What `draw()` would have claimed at the chosen epsilon, beside what is proven."""
+def _said_of_draw(q: Question, verdict: Verdict, truth: str | None, draw: dict[str, Any] | None, i: int) -> str:
+    """What `draw()` would have claimed at the chosen epsilon, the i-th, beside what is proven."""
     if draw is None:
         return f"draw() would have given no number: the first {q.context} weights have no finite, positive sum"
-    i = epsilons.index(q.epsilon)
     first = f"Given {q.context} weights, draw() would have claimed {draw['claims'][i]} tokens at epsilon {q.epsilon}"
     grows = f"given twice as many, {draw['twice'][i]}"
-    tokens = seen.heads[0].tokens
     if verdict.verdict == "diverges":
         return f"{first}; {grows}. There is no receptive field: the sum diverges."
-    if not tokens:
+    if truth is None:
         return f"{first}; {grows}. What is true was not decided."
-    if int(draw["claims"][i]) == int(tokens[i]):
+    if truth == str(draw["claims"][i]):
         return f"{first}. That is the receptive field."
-    return f"{first}; {grows}. The receptive field is {shown_number(tokens[i])}."
+    return f"{first}; {grows}. The receptive field is {truth}."
 
 
 def _curve(bound: Formula, verdict: Verdict, start: int) -> dict[str, Any]:
-    """The receptive field for many epsilons, each exact; as logarithms too, since it may have thousands of digits."""
+    """The receptive field for many epsilons, each exact, up to the first that is too long to be shown."""
     found: list[tuple[str, str]] = []
+    beyond = None
     if verdict.verdict == "converges":
         try:
             weights = series(bound, start)
             for e in _CURVE:
-                found.append((e, digits(smallest(weights, exact_epsilon(e)))))
+                tokens = digits(smallest(weights, exact_epsilon(e)))
+                if len(tokens) > _MOST_DIGITS:
+                    beyond = e
+                    break
+                found.append((e, tokens))
         except (DivergenceError, UndecidedError):
             pass
     return {
         "epsilons": [e for e, _ in found],
         "tokens": [shown_number(n) for _, n in found],
         "log10": [_log10(n) for _, n in found],
+        "beyond": beyond,
     }
 
 
 def _log10(number: str) -> float:
-    from math import log10
-
     return log10(float(number[:17])) + max(0, len(number) - 17)
 
 
-def _window(bound: Formula, verdict: Verdict, q: Question) -> dict[str, Any]:
+def _window(bound: Formula, verdict: Verdict, q: Question, beyond: Fraction) -> dict[str, Any]:
     """How many tokens a head must keep at every length, with proof; none where the series diverges."""
     if verdict.verdict == "diverges":
         return {"tokens": None, "said": "at every length there is no window: the sum diverges", "ask": True}
     if verdict.verdict != "converges":
         return {"tokens": None, "said": "no window is proven: the series was not decided", "ask": False}
-    try:
-        tokens = digits(smallest_window(series(bound, q.start), q.epsilon, q.bound))
+    e, m = float(exact_epsilon(q.epsilon)), min(float(exact_bound(q.bound)), 300.0)
+    share = e / (e + (1 - e) * exp(2 * m))
+    try:  # the window is the receptive field at this share
+        if share < 0.5 * beyond:
+            tokens = f"over 1e{_MOST_DIGITS}"
+        else:
+            tokens = shown_number(digits(smallest_window(series(bound, q.start), q.epsilon, q.bound)))
     except UndecidedError as error:
         return {"tokens": None, "said": str(error), "ask": False}
-    return {"tokens": shown_number(tokens), "said": f"{_asked(q)}, at every length; {_SCOPE}", "ask": False}
+    return {"tokens": tokens, "said": f"{_asked(q)}, at every length; {_SCOPE}", "ask": False}
 
 
 def _asked(q: Question) -> str:
