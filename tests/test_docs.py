@@ -110,7 +110,7 @@ def printed(shown: Shown, names: dict[str, Any]) -> str:
             main(words[1:])
         return out.getvalue()
     here = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    strict = {"PYTHONWARNINGS": "error"} if words[0] == "farfield" else {}
+    strict = {"PYTHONWARNINGS": "error"} if words[0] == "farfield" and words[1] != "study" else {}
     result = subprocess.run(
         ["bash", "-c", shown.source],
         env={**os.environ, **SETTINGS, **strict, "PATH": here},
@@ -118,7 +118,7 @@ def printed(shown: Shown, names: dict[str, Any]) -> str:
         encoding="utf-8",
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return result.stdout
