@@ -10,14 +10,16 @@ Shapes: B samples, H query heads, Hk key heads, M queries, N keys, D width of a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from farfield.nn.pieces import Piece, line_of, mask_of
+from farfield.nn.pieces import Piece, line_of, mask_of, shares
 from farfield.nn.skip import Certificate, Reach
+from farfield.nn.team import Task, helpers, share
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
+SHARES_PER_THREAD = 2  # more would balance better, but calls with few heads are slower
 KEYS_PER_BACKWARD = 2048  # bounds the gradients that the backward kernel returns for one chunk
 
 
@@ -69,7 +72,12 @@ class Flash(torch.autograd.Function):
         padding = sum(piece.at_queries(lse).numel() for piece in pieces) < lse.numel()
         out = (torch.zeros_like if padding else torch.empty_like)(q, memory_format=torch.contiguous_format)
         done = Computed(q, k, v, line, out, lse, scale)
-        ctx.first_keys = [_forward_piece(piece, done, reach) for piece in pieces]  # the backward must follow them
+        ctx.first_keys = first_keys = [list[int]() for _ in pieces]  # the backward must follow them
+
+        def act(i: int, piece: Piece) -> None:
+            first_keys[i] = _forward_piece(piece, done, reach)
+
+        _share(pieces, act)
         ctx.save_for_backward(q, k, v, line, out, lse)
         ctx.pieces, ctx.scale = pieces, scale
         ctx.set_materialize_grads(False)
@@ -87,13 +95,30 @@ class Flash(torch.autograd.Function):
         d_line = torch.zeros_like(line, dtype=torch.float64) if ctx.needs_input_grad[3] else None
         grad = Gradients(dq, dk, dv, d_line)
         d_out = torch.zeros_like(out) if d_out is None else d_out.contiguous()
-        for piece, first_keys in zip(ctx.pieces, ctx.first_keys, strict=True):
+
+        def act(i: int, piece: Piece) -> None:
             if d_line is None and d_lse is None:
-                _backward_piece(piece, first_keys, done, d_out, grad)
+                _backward_piece(piece, ctx.first_keys[i], done, d_out, grad)
             else:
-                backward_piece_with_bias(piece, first_keys, done, d_out, d_lse, grad)
+                backward_piece_with_bias(piece, ctx.first_keys[i], done, d_out, d_lse, grad)
+
+        _share(ctx.pieces, act)
         d_bias = None if d_line is None else d_line[:, : k.shape[2]].flip(-1).to(line.dtype)
         return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), d_bias, None, None, None, None
+
+
+def _share(pieces: list[Piece], act: Callable[[int, Piece], None]) -> None:
+    """Let torch's threads share the pieces; those that add to the same gradients stay in one thread and in order."""
+
+    def task(part: list[tuple[int, Piece]]) -> Task:
+        def run() -> None:
+            for i, piece in part:
+                act(i, piece)
+
+        return Task(sum(piece.size for _, piece in part), run)
+
+    threads = helpers(sum(piece.size for piece in pieces))
+    share([task(part) for part in shares(pieces, SHARES_PER_THREAD * threads if threads > 1 else 1)])
 
 
 def _forward_piece(piece: Piece, done: Computed, reach: Reach | None) -> list[int]:

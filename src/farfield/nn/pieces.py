@@ -10,7 +10,7 @@ Shapes: B samples, H query heads, N keys, L = N + LARGEST_CHUNK.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -45,6 +45,7 @@ class Piece:
     queries: slice  # the real ones
     real: slice  # the real keys; the last query stands at the last of them
     window: int
+    sight: int  # how many keys a row touches, at most, with ordinary inputs
     chunk: int
     skips: bool
 
@@ -56,6 +57,16 @@ class Piece:
     def first(self) -> int:
         """The position of the first query among the real keys."""
         return self.keys - (self.queries.stop - self.queries.start)
+
+    @property
+    def size(self) -> float:
+        """About how many logits there are to compute: decides who does the piece, never what is computed."""
+        samples, heads = self.samples.stop - self.samples.start, self.heads.stop - self.heads.start
+        growing = max(0, min(self.sight, self.keys) - self.first)  # rows that see all that came before them
+        rows = self.keys - self.first
+        seen = growing * (self.first + growing / 2) + (rows - growing) * self.sight
+        # A chunk touches keys after its first row besides, and costs a call: together about its own length a row.
+        return samples * heads * (seen + rows * self.chunk)
 
     def at_queries(self, x: Tensor) -> Tensor:
         """The part of a tensor (B, H, M, ...) that belongs to this piece."""
@@ -105,11 +116,37 @@ def plan(
                         queries=slice(first - keys + queries, span.end - keys + queries),
                         real=slice(span.start, span.end),
                         window=windows[h],
+                        sight=min(windows[h], usual[h]),
                         chunk=192 if min(windows[h], keys) <= NEAR and not skips[h] else 256,
                         skips=skips[h],
                     )
                 )
     return pieces
+
+
+def shares(pieces: list[Piece], count: int) -> list[list[tuple[int, Piece]]]:
+    """Cut pieces by heads, into about `count` shares or as many as there are, each piece with its number.
+
+    No two shares have a head, a key head or a bias in common, and a share keeps the order of its pieces: what is summed
+    over samples or over grouped queries is summed in one order, whatever the number of shares. Heads that skip keys
+    together stay together, because they choose together where to begin.
+    """
+    together: dict[int, list[tuple[int, Piece]]] = {}
+    for numbered in enumerate(pieces):
+        together.setdefault(numbered[1].key_heads.start, []).append(numbered)
+    most = sum(piece.size for piece in pieces) / count
+    found = []
+    for share in together.values():
+        heads = share[0][1].heads
+        cut = all(piece.heads == piece.key_heads and not piece.skips for _, piece in share)  # not grouped queries
+        step = heads.stop - heads.start
+        if cut:
+            each = sum(piece.size for _, piece in share) / step
+            step = max(1, min(step, int(most / each)))
+        for h in range(heads.start, heads.stop, step):
+            part = slice(h, min(h + step, heads.stop))
+            found.append([(i, replace(piece, heads=part, key_heads=part) if cut else piece) for i, piece in share])
+    return found
 
 
 def spans_of(mask: Bool[Tensor, "B N"] | None, samples: int, keys: int) -> list[Span]:
