@@ -128,9 +128,9 @@ def as_markdown(result: dict[str, Any]) -> str:
     lines += [f"| {' | '.join(cells(row))} |" for row in result["rows"]]
     lines += [
         "",
-        f"`python benchmarks/explorer.py --save` makes this page: {REPEATS} questions for each encoding over HTTP, one at "
-        "a time, each with parameters that were not asked for before; a load above the number of cores means that other "
-        "programs were running.",
+        f"`python benchmarks/explorer.py --save` makes this page: {REPEATS} questions for each encoding over HTTP, one "
+        "at a time, each with parameters that were not asked for before; a load above the number of cores means that "
+        "other programs were running.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -146,7 +146,11 @@ def pairs(q: Question) -> dict[str, Any]:
         members.append((label, found.formula.bind(used)))
     out = []
     for (a, one), (b, other) in combinations(members, 2):
-        pair = compare(one, other, names=(a, b))
+        try:
+            pair = compare(one, other, names=(a, b))
+        except (DivergenceError, UndecidedError) as error:
+            out.append({"sentence": f"{a} and {b}: not decided", "steps": [str(error)], "turns": []})
+            continue
         out.append({"sentence": pair.sentence(), "steps": list(pair.steps), "turns": pair.turns()})
     return {"pairs": out}
 

@@ -39,31 +39,33 @@ def formula(given: Formula) -> Element:
 
 def step(text: str) -> list[dict[str, Any]]:
     """A step of a proof: plain words, and mathematics where it stands between backticks."""
-    pieces = text.split("`")
-    return [{"math": _snippet(p)} if i % 2 else {"words": _plain(p)} for i, p in enumerate(pieces) if p]
+    out: list[dict[str, Any]] = []
+    for i, piece in enumerate(text.split("`")):
+        out += [{"math": element} for element in _snippet(piece)] if i % 2 else [{"words": _plain(piece)}] * bool(piece)
+    return out
 
 
 def _plain(words: str) -> str:
     return words.replace(">=", "≥").replace("<=", "≤")
 
 
-def _snippet(text: str) -> Element:
-    """An equation of a proof, or the statement of a certificate."""
-    out: Element = ["mrow"]
+def _snippet(text: str) -> list[Element]:
+    """An equation of a proof, or the statement of a certificate, in pieces between which a line may end."""
+    out: list[Element] = [["mrow"]]
     for i, piece in enumerate(_STATEMENT.split(text)):
         if i % 2:
-            out.append(["mtext", piece.replace(" ", "\u00a0")])
+            out.append(["mrow", ["mtext", piece.replace(" ", "\u00a0")]])
             continue
         for kind, value in parts(re.sub(r"\bln\(", "log(", piece.replace("^", "**"))):
             if kind in ("relation", "plus"):
-                out.append(_sign(value))
+                out.append(["mrow", _sign(value)])
             elif kind == "words":
-                out.append(["mtext", value])
+                out[-1].append(["mtext", value])
             elif kind == "order":
-                out += [["mi", "O"], _bracket(expression(value))]
+                out[-1] += [["mi", "O"], _bracket(expression(value))]
             else:
-                out.append(expression(value))
-    return out
+                out[-1].append(expression(value))
+    return [element for element in out if len(element) > 1]
 
 
 def expression(node: Node) -> Element:

@@ -13,6 +13,12 @@ export function short(number) {
   return size >= 1e-3 && size < 1e6 ? String(Number(number.toPrecision(4))) : number.toExponential(2).replace("e+", "e");
 }
 
+function roundStep(span, most) {
+  const rough = span / most;
+  const unit = 10 ** Math.floor(Math.log10(rough));
+  return [1, 2, 5, 10].map((m) => m * unit).find((s) => s >= rough * (1 - 1e-9));
+}
+
 // kind: "linear", "log" (numbers), "power" (numbers that are logarithms already)
 export class Axis {
   constructor({ kind = "linear", label = "", low = null, high = null, reverse = false, ticks = null }, values) {
@@ -24,6 +30,10 @@ export class Axis {
     if (kind !== "linear" && low === null) this.low = Math.floor(this.low + 1e-9);
     if (kind !== "linear" && high === null) this.high = Math.ceil(this.high - 1e-9);
     if (kind === "linear" && low === null && this.low > 0 && this.low < this.high / 2) this.low = 0;
+    if (kind === "linear" && high === null && this.high > this.low) {
+      const step = roundStep(this.high - this.low, 6);
+      this.high = Math.ceil(this.high / step - 1e-9) * step;
+    }
     if (!(this.high > this.low)) [this.low, this.high] = [this.low - (kind === "linear" ? 0.5 : 0), this.low + 1];
   }
 
@@ -41,9 +51,7 @@ export class Axis {
     if (this.given) return this.given;
     const out = [];
     if (this.kind === "linear") {
-      const rough = (this.high - this.low) / most;
-      const unit = 10 ** Math.floor(Math.log10(rough));
-      const step = [1, 2, 5, 10].map((m) => m * unit).find((s) => s >= rough);
+      const step = roundStep(this.high - this.low, most);
       for (let v = Math.ceil(this.low / step - 1e-9) * step; v <= this.high + step * 1e-6; v += step) {
         out.push({ value: v, text: short(Math.abs(v) < step * 1e-6 ? 0 : v) });
       }

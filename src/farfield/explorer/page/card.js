@@ -35,7 +35,7 @@ export class Card {
     this.from.value = this.one.from;
     const part = (name) => { this[name] = el("div", { class: name }); return this[name]; };
     this.sliders = new Sliders(this.id, this.one, () => this.changed(false));
-    this.proof = el("details", { class: "proof", open: true }, el("summary", {}, "Proof"), part("steps"));
+    this.proof = el("details", { class: "proof", open: true }, (this.proofName = el("summary")), part("steps"));
     this.general = el("details", { class: "proof", hidden: true }, (this.generalSaid = el("summary")), part("generalSteps"));
     this.allHeads = el("details", { toggle: () => this.#askHeads() }, el("summary", {}, "All heads"), part("headsPlace"));
     this.code = el("div", { class: "code" }, part("copies"), el("details", {}, el("summary", {}, "The same in a terminal and in Python"), part("lines")));
@@ -131,6 +131,7 @@ export class Card {
     put(this.sum, ...(found.sum ? [el("span", { class: "name" }, "sum of the weights "), "B = ", el("span", { class: "number" },
       found.sum.replace("+/-", "±"))] : bias ? [el("span", { class: "name" }, verdict === "diverges" ? "no finite sum B" : "no sum B is known")] : []));
     this.sliders.show(found.parameters);
+    this.proofName.textContent = verdict === "converges" || verdict === "diverges" ? "Proof" : "Why";
     put(this.steps, steps(found.verdict.steps), el("button", { type: "button", click: (e) => copy(found.verdict.latex, e.target) }, "Copy as LaTeX"));
     for (const part of [this.table, this.window, this.draws, this.heat, this.allHeads]) part.hidden = !bias;
     if (bias) this.#showNumbers(found);
@@ -139,8 +140,9 @@ export class Card {
   }
 
   #showNumbers(found) {
+    const nothing = found.verdict.verdict === "diverges" ? "none" : "not decided";
     const row = (r) => el("tr", { class: r.epsilon === state.epsilon ? "chosen" : null }, el("th", { scope: "row" }, r.epsilon),
-      el("td", { title: r.exact || null }, r.tokens ?? "none"), el("td", { class: "claim" }, r.draw ?? "–"));
+      el("td", { title: r.exact || null }, r.tokens ?? nothing), el("td", { class: "claim" }, r.draw ?? "–"));
     put(this.table, el("table", {}, el("caption", {}, "Receptive field in tokens"),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "epsilon"), el("th", { scope: "col" }, "proven"),
         el("th", { scope: "col", class: "claim" }, `draw() of ${found.heat.context}`))), el("tbody", {}, ...found.table.map(row))),

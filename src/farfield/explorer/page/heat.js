@@ -56,7 +56,7 @@ function bar(root, x, top, side, most, scale, theme) {
   for (const part of [0, 0.5, 1]) {
     const value = scale === "log" ? most * 10 ** (-part * DEEPEST) : most * (1 - part);
     root.append(svg("text", { x: x + 13, y: top + part * side + (part === 0 ? 8 : part === 1 ? 0 : 4), "font-size": 9,
-      fill: theme.faint }, Number(value.toPrecision(2)).toString()));
+      fill: theme.faint }, value >= 1e-3 || value === 0 ? String(Number(value.toPrecision(2))) : value.toExponential(0)));
   }
   return root;
 }
