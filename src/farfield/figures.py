@@ -54,7 +54,9 @@ def style() -> Iterator[Any]:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        # a sign that the font lacks is a box in the PNG, and itself in the SVG
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield pyplot
 
 
@@ -75,10 +77,8 @@ def save(figure: Any, path: str | Path) -> list[Path]:
     if not target.parent.is_dir():
         raise ValueError(f"the folder {target.parent} does not exist")
     written = [target.with_suffix(".png"), target.with_suffix(".svg")]
-    with warnings.catch_warnings():  # a sign that the font lacks is a box in the PNG, and itself in the SVG
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(written[0], bbox_inches="tight")
-        figure.savefig(written[1], bbox_inches="tight", metadata={"Date": None})
+    figure.savefig(written[0], bbox_inches="tight")
+    figure.savefig(written[1], bbox_inches="tight", metadata={"Date": None})
     return written
 
 

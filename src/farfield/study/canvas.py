@@ -16,7 +16,8 @@ from farfield.study.collected import Study
 GREY = {"color": "#7f7f7f", "linestyle": ":", "linewidth": 1.0, "marker": ""}
 _LONGEST = 30  # characters of a label
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-_AROUND = [(dx * r, dy * r) for r in (1, 2, 3.5, 5, 7) for dx, dy in _SIDES]  # where a text may stand, nearest first
+_STEPS = (1, 2, 3.5, 5, 7, 10, 14, 18)
+_AROUND = [(dx * step, dy * step) for step in _STEPS for dx, dy in _SIDES]  # where a text may stand, nearest first
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def number(value: float, digits: int = 3) -> str:
     """A number in a sentence: so many digits, or all before the point."""
     if not np.isfinite(value):
         return "infinite" if value > 0 else "unknown"
-    return f"{value:,.0f}" if 10**digits <= abs(value) < 1e7 else f"{value:.{digits}g}"
+    rounded = float(f"{value:.{digits}g}")
+    return f"{value:,.0f}" if 10**digits <= abs(rounded) < 1e7 else f"{rounded:.{digits}g}"
 
 
 def percent(share: float) -> str:
@@ -176,6 +178,8 @@ def write_beside(axes: Any, points: Sequence[tuple[float, float, str]], others: 
 
     others: all points of the panel, (n, 2), that texts must not cover.
     """
+    from matplotlib.text import Text
+
     figure = axes.figure
     figure.canvas.draw()
     renderer, frame = figure.canvas.get_renderer(), axes.get_window_extent()
@@ -193,8 +197,9 @@ def write_beside(axes: Any, points: Sequence[tuple[float, float, str]], others: 
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
             )  # fmt: skip
             note.set_in_layout(False)
-            box = note.get_window_extent(renderer).padded(1.5 * unit)
-            hits = sum(box.overlaps(b) for b in taken) + 0.5 * box.padded(2 * unit).count_contains(dots)
+            note.update_positions(renderer)
+            box = Text.get_window_extent(note, renderer).padded(1.5 * unit)
+            hits = 3.0 * sum(box.overlaps(b) for b in taken) + 0.5 * box.padded(2 * unit).count_contains(dots)
             hits += 10 * (box.x0 < frame.x0 or box.x1 > frame.x1 or box.y0 < frame.y0 or box.y1 > frame.y1)
             hits += 0.2 * _nearer_to_another(box, dots, axes.transData.transform((x, y)))
             if best is None or hits < best[0]:

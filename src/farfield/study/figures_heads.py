@@ -120,17 +120,19 @@ def hypothesis(study: Study, folder: Path) -> Figure | None:
 def _on_delta(study: Study, found: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]) -> str:
     """The fall of delta over the windows from the training length on, by encoding."""
     length = next(iter(study.entries.values())).training_length
-    last = int(max(windows[-1] for windows, _ in found.values()))
+    first, last = 0, 0
     falls: dict[str, list[float]] = {}
     for (_, encoding), (windows, rows) in found.items():
         at = int(np.argmin(np.abs(windows - length)))
+        at = at if at < len(windows) - 1 else 0
+        first, last = int(windows[at]), int(windows[-1])
         values = middle(rows)
         falls.setdefault(encoding, []).append(float(values[-1] / values[at]))
     mean = {e: float(np.mean(values)) for e, values in falls.items() if np.isfinite(values).all()}
     if not mean:
         return "The change of an attention output by window."
     low, high = (choose(mean, key=lambda e: mean[e]) for choose in (min, max))
-    said = f"From a window of {length} tokens to one of {last}, delta falls to {percent(mean[low])} for {named([low])}"
+    said = f"From a window of {first} tokens to one of {last}, delta falls to {percent(mean[low])} for {named([low])}"
     return said + (f" and only to {percent(mean[high])} for {named([high])}." if high != low else ".")
 
 
@@ -205,7 +207,7 @@ def _on_prediction(study: Study, points: list[Any], rank: float | None) -> str:
         text += f"correlation of {rank:.2f}"
         single = [r for c in study.corpora if (r := _rank([p for p in points if p[2].corpus == c])) is not None]
         text += f" ({min(single):.2f} to {max(single):.2f} on single corpora)" if len(single) > 1 else ""
-    return text + (f" ({named(out)}, without a formula, left out)." if out else ".")
+    return text + (f"; {named(out)}, without a formula, {'is' if len(out) == 1 else 'are'} left out." if out else ".")
 
 
 # ---------------------------------------------------------------------------------------------- TRF and ERF

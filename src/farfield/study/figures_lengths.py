@@ -28,6 +28,7 @@ from farfield.study.canvas import (
     written,
 )
 from farfield.study.collected import PLAIN, SLIDING, Entry, Study
+from farfield.study.findings import LEVEL, level
 from farfield.study.published import published
 
 FULL, WINDOWED = "full", "windowed"
@@ -70,6 +71,7 @@ def _timings(study: Study) -> dict[str, list[dict[str, Any]]]:
     by_way: dict[str, list[dict[str, Any]]] = {}
     for row in rows if isinstance(rows, list) else []:
         values = [row.get(key) for key in ("perplexity", "seconds", "tokens")] if isinstance(row, dict) else [None]
+        values += [1 if row.get("protocol") == FULL else row.get("window")] if isinstance(row, dict) else []
         if all(isinstance(v, int | float) and v > 0 for v in values):
             by_way.setdefault(str(row.get("protocol")), []).append(row)
     return {way: sorted(rows, key=lambda row: row["window"] or 0) for way, rows in by_way.items()}
@@ -141,9 +143,9 @@ def _by_length(study: Study, folder: Path, encodings: list[str], name: str, titl
             for one in column:
                 by_length(one, lengths, first.training_length)
             _fit(column[0], study, plain(corpus, 30), ours, clip)
-            _fit(column[1], study, "", ratio, clip, published_ratio)
+            _fit(column[1], study, "", ratio, clip)
             if paper:
-                _fit(column[2], study, "", published_ratio, clip, ratio)
+                _fit(column[2], study, "", published_ratio, clip)
             elif theirs:
                 column[2].set_axis_off()
             for one in column if flat else column[-1 if paper else 1 :]:
@@ -160,14 +162,13 @@ def _fit(
     title: str,
     curves: dict[str, np.ndarray],
     clip: bool,
-    others: dict[str, np.ndarray] | None = None,
 ) -> None:
-    """Choose the range of an axis so that what matters can be seen; `others` are the curves of a panel beside it.
+    """Choose the range of an axis so that what matters can be seen.
 
     With `clip`, curves that end far above the rest leave the panel, and a note says how far they go; without it the
     axis becomes logarithmic if they do.
     """
-    sane = [rows for rows in (*curves.values(), *(others or {}).values()) if np.isfinite(rows).any()]
+    sane = [rows for rows in curves.values() if np.isfinite(rows).any()]
     notes: list[str] = []
     if sane:
         tops = sorted(float(np.nanmax(rows)) for rows in sane)
@@ -187,15 +188,14 @@ def _fit(
 def _on_lengths(study: Study, table: dict[str, list[Entry]]) -> str:
     entries = [entry for found in table.values() for entry in found]
     names = list(dict.fromkeys(entry.encoding for entry in entries))
-    fail = [e for e in names if not all(entry.extrapolates for entry in entries if entry.encoding == e)]
+    fail = [e for e in names if not all(level(entry) for entry in entries if entry.encoding == e)]
     hold = [e for e in names if e not in fail]
     far = max(entry.lengths[-1] / entry.training_length for entry in entries)
-    limit = entries[0].records[0]["verdict"].get("delta", 0.05)
     said = f"Up to {far:g} times the training length, "
     if hold:
         most = max((rise for e in entries if e.encoding in hold for rise in e.rises), default=0.0)
         said += (
-            f"{named(hold)} {'stay' if len(hold) > 1 else 'stays'} within {percent(limit)} of the lowest perplexity "
+            f"{named(hold)} {'stay' if len(hold) > 1 else 'stays'} within {percent(LEVEL)} of the lowest perplexity "
         )
         said += f"(ending at most {percent(most)} above it)"
     if fail:

@@ -7,6 +7,7 @@ precision; receptive fields are proven to the token.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +44,19 @@ _HIGHEST = 1e10  # tokens; a receptive field beyond it leaves the panel
 
 def heads_of(study: Study, encoding: str) -> list[tuple[dict[str, Any], Formula]]:
     """The heads of the first layer of an encoding's first model, each with its formula; none without a formula."""
-    formula = zoo.find(encoding).formula
     entries = study.of_encoding(encoding)
-    if formula is None or not entries:
+    try:
+        formula = zoo.find(encoding).formula if entries else None
+    except FormulaError:
         return []
-    heads = entries[0].records[0]["heads"]
+    if formula is None:
+        return []
     found = []
-    for head in heads:
+    for head in entries[0].records[0]["heads"]:
         values = head.get("parameters")
         if isinstance(values, dict) and set(values) >= set(formula.parameters) and head.get("layer", 1) == 1:
-            found.append((head, formula.bind({name: values[name] for name in formula.parameters})))
+            with suppress(ValueError, TypeError):  # what is no number
+                found.append((head, formula.bind({name: values[name] for name in formula.parameters})))
     return found
 
 
@@ -113,7 +117,8 @@ def heat_maps(study: Study, folder: Path) -> Figure | None:
             row = weights(formula, length)
             top = row[np.isfinite(row)].max(initial=0)
             picture = _map(one, _rows(row / top if top > 0 else row, False), 1e-3)
-            one.set_title(label_of(study, encoding), fontsize=8)
+            label = label_of(study, encoding)
+            one.set_title(label, fontsize=8 if len(label) <= 20 else 6)
             one.xaxis.set_tick_params(labelbottom=True)
             if i % columns == 0:
                 one.set_ylabel("query i")
@@ -171,7 +176,7 @@ def receptive_fields(study: Study, folder: Path) -> Figure | None:
                 some = "" if good == len(heads) else f" ({good} of {len(heads)} heads)"
                 left.loglog(*zip(*fields[encoding], strict=True), label=label + some, **line)
             else:
-                left.plot([], [], label=f"{label} (none)", **line)
+                left.plot([], [], label=f"{label} (no TRF)", **line)
             field, epsilons = paper_curve(shares([f for _, f in heads], length))
             right.plot(field, epsilons, markevery=(list(found).index(encoding), 8), **line)
         left.invert_xaxis()
@@ -209,7 +214,7 @@ def _on_fields(study: Study, found: dict[str, Any], fields: dict[str, list[tuple
     said = f"Fewer than {percent(at)} of the weights lie beyond {number(tokens[low])} tokens for {named([low])}"
     if high != low:
         said += f", and beyond {number(tokens[high])} for {named([high])}"
-    none = [e for e in found if e not in fields]
+    none = [e for e, heads in found.items() if all(head["verdict"] == DIVERGES for head, _ in heads)]
     if none:
         one = len(none) == 1
         said += (
