@@ -1,0 +1,77 @@
+"""What the site needs beyond the pages: those of the root, Markdown as GitHub reads it, and arguments as lists.
+
+mkdocs.yml names this file as a hook of mkdocs, and `Arguments` as an extension of griffe, which reads the docstrings.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import griffe
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parent.parent
+FROM_THE_ROOT = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Take in the pages of the root; README.md would otherwise be taken for the home page."""
+    for name, page in FROM_THE_ROOT.items():
+        if (ROOT / name).exists():
+            files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Links to the pages of the root, plain fences, and lists that need no empty line before them."""
+    inside = page.file.src_uri in FROM_THE_ROOT.values()
+    for name, new in FROM_THE_ROOT.items():
+        markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({new}", markdown)
+    if inside:  # these pages link from the root
+        markdown = re.sub(r"\]\(docs/", "](", markdown)
+        markdown = re.sub(r"\[([^\]]*)\]\((?!https?:|#)([^)#]*?)(?:#[^)]*)?\)", _only_pages, markdown)
+    markdown = re.sub(r"^```(\w+)[ \t]+[^\n]+$", r"```\1", markdown, flags=re.MULTILINE)
+    parts, place = [], 0
+    for fence in FENCE.finditer(markdown):
+        parts += [_loose_lists(markdown[place : fence.start()]), fence[0]]
+        place = fence.end()
+    return "".join([*parts, _loose_lists(markdown[place:])])
+
+
+def _only_pages(link: re.Match[str]) -> str:
+    """A link to a page stays; one to another file of the repository, which the site does not have, becomes its name."""
+    return link[0] if link[2].endswith(".md") else f"{link[1]}"
+
+
+def _loose_lists(text: str) -> str:
+    """An empty line before a list that follows a line of text, which Python-Markdown needs and GitHub does not."""
+    return re.sub(r"^(?![-*|#>\s]|\d+\. )(.+)\n(?=(?:[-*]|\d+\.) )", r"\1\n\n", text, flags=re.MULTILINE)
+
+
+class Arguments(griffe.Extension):
+    """In our docstrings an argument is a line `name: what it is`, with further lines indented: here a list entry."""
+
+    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
+        self._list(func, {parameter.name for parameter in func.parameters})
+
+    def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
+        first = cls.members.get("__init__")
+        names = {parameter.name for parameter in first.parameters} if isinstance(first, griffe.Function) else set()
+        self._list(cls, names | set(cls.members))
+
+    def _list(self, what: griffe.Object, names: set[str]) -> None:
+        if what.docstring is None:
+            return
+        lines, listing = [], False
+        for line in what.docstring.value.splitlines():
+            found = re.match(r"(\w+)(?: \(.*?\))?: (.+)", line)
+            if found and found[1] in names:
+                lines += [f"- `{found[1]}`: {found[2]}"] if listing else ["", f"- `{found[1]}`: {found[2]}"]
+                listing = True
+            else:
+                lines.append(line)
+                listing = listing and line.startswith(" ")
+        what.docstring.value = "\n".join(lines)
