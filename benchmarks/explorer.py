@@ -37,6 +37,7 @@ from farfield.zoo import ENCODINGS
 
 ROOT = Path(__file__).parent.parent
 REPEATS = 8  # answers for each encoding, each for other values
+START = 10  # seconds until every worker has surely started
 LIMIT = 200  # milliseconds that an answer may take
 
 
@@ -79,6 +80,7 @@ def measure() -> list[dict[str, Any]]:
     assert server.stdout is not None
     port = int(server.stdout.readline().split("http://127.0.0.1:")[1].split("/")[0])
     try:
+        time.sleep(START)
         for _ in range(12):  # every worker has answered before anything is timed
             over_http(port, [("f", "type2"), ("set", "0.k=1/3")])
         answer(read("encoding", [("f", "alibi")]))
@@ -113,9 +115,11 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 def last_line(result: dict[str, Any]) -> str:
     waited, worked = (summary(result["rows"], f) for f in ("waited_ms", "processor_ms"))
+    everything = [ms for row in result["rows"] for ms in row["waited_ms"]]
+    late = sum(ms > LIMIT for ms in everything)
     return (
         f"an answer takes {waited[0]:.0f} ms (median), {waited[1]:.0f} ms (worst); of processor time {worked[0]:.0f} "
-        f"and {worked[1]:.0f} ms; at most {LIMIT} ms are wanted; {result['machine']}"
+        f"and {worked[1]:.0f} ms; {late} of {len(everything)} took longer than {LIMIT} ms; {result['machine']}"
     )
 
 

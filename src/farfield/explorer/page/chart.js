@@ -10,7 +10,9 @@ const FONT = "system-ui, sans-serif";
 export function draw(spec, width, theme = colours()) {
   const rows = spec.series.length;
   const narrow = width < 420;
-  const left = 58, right = 12, top = 30;
+  const left = 58, right = 22;
+  const title = wrapped(spec.title, Math.floor((width - 16) / 7.4));
+  const top = 16 + 17 * title.length;
   const plot = Math.round(Math.min(300, Math.max(190, width * 0.55)));
   const height = top + plot + 44 + rows * 17 + 6;
   const points = spec.series.flatMap((s) => s.points);
@@ -22,7 +24,7 @@ export function draw(spec, width, theme = colours()) {
     viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": described(spec),
     "font-family": FONT, "font-size": 12, fill: theme.ink,
   }, svg("rect", { width, height, fill: theme.paper }),
-    svg("text", { x: left, y: 18, "font-weight": 600, "font-size": 13 }, shorten(spec.title, narrow ? 46 : 80)));
+    ...title.map((line, i) => svg("text", { x: 8, y: 18 + 17 * i, "font-weight": 600, "font-size": 13 }, line)));
   const line = (x1, y1, x2, y2, stroke) => svg("line", { x1, y1, x2, y2, stroke, "stroke-width": 1 });
   for (const tick of x.ticks(narrow ? 5 : 7)) {
     const place = x.place(tick.value, left, width - right);
@@ -62,6 +64,17 @@ export function draw(spec, width, theme = colours()) {
       spec.empty || "nothing to show"));
   }
   return { root, at, left, right, top, plot, width };
+}
+
+// A text in lines of at most so many characters.
+function wrapped(text, most) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const last = lines[lines.length - 1];
+    if (last && last.length + 1 + word.length > most) lines.push(shorten(word, most));
+    else lines[lines.length - 1] = last ? `${last} ${word}` : shorten(word, most);
+  }
+  return lines;
 }
 
 function stroke(d, style) {

@@ -25,7 +25,7 @@ export class Figures {
       title: "Receptive field, exact", hint: HINT, empty: "no sum converges, so there is no receptive field",
       x: { kind: "log", label: "epsilon", reverse: true, low: 1e-12, high: 1 }, y: { kind: "power", label: "TRF in tokens" },
       series: series((a) => a.curve.epsilons.map((e, i) => [Number(e), a.curve.log10[i], `${a.curve.tokens[i]} tokens at ${e}`]))
-        .map((s) => (s.points.length ? s : { ...s, label: `${s.label}: none` })),
+        .map((s) => (s.points.length ? s : { ...s, label: `none: ${s.label}` })),
     });
     this.charts["partial-sums"].update({
       title: "Partial sums of the weights; dotted: the sum B", hint: HINT,
