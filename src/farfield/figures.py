@@ -120,13 +120,13 @@ def one_line(text: str, most: int = 200) -> str:
     return line if len(line) <= most else f"{line[:begin]}…{line[len(line) + 1 - most + begin :]}"
 
 
-def in_tokens(*axes: Any) -> None:
-    """Powers of two on a logarithmic axis, written as whole numbers."""
+def in_tokens(*axes: Any, ticks: int = 9) -> None:
+    """Powers of two on a logarithmic axis, written as whole numbers, at most so many."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     for axis in axes:
         scale = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
         scale("log", base=2)
-        axis.set_major_locator(LogLocator(base=2, numticks=9))
+        axis.set_major_locator(LogLocator(base=2, numticks=ticks))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_locator(NullLocator())

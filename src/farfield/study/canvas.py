@@ -44,6 +44,19 @@ def panels(
             pyplot.close(figure)
 
 
+def grid(count: int) -> tuple[int, int]:
+    """Rows and columns for so many panels: up to three beside each other, more in two or more rows."""
+    columns = count if count <= 3 else -(-count // 2) if count <= 6 else 3
+    return -(-count // columns), columns
+
+
+def filled(axes: Any, count: int) -> list[Any]:
+    """The first so many panels of a grid; the others are not shown."""
+    for one in axes.flat[count:]:
+        one.set_axis_off()
+    return list(axes.flat[:count])
+
+
 def written(figure: Any, folder: Path, name: str, title: str, caption: str) -> Figure:
     """Write a figure into a folder, and tell of it."""
     figure.draw_without_rendering()

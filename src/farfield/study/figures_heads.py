@@ -13,6 +13,8 @@ from farfield.study.canvas import (
     GREY,
     Figure,
     band,
+    filled,
+    grid,
     headed,
     label_of,
     legend_below,
@@ -45,7 +47,8 @@ def attention_by_distance(study: Study, folder: Path) -> Figure | None:
     if not corpora:
         return None
     flat = len(corpora) == 1  # its panels beside each other
-    with panels(*((1, 2, 4.2, 3.2) if flat else (2, len(corpora), 3.3, 2.6))) as (figure, axes):
+    width = 3.3 if len(corpora) < 4 else 2.7
+    with panels(*((1, 2, 4.2, 3.2) if flat else (2, len(corpora), width, 2.6))) as (figure, axes):
         axes = axes.T if flat else axes
         for (top, below), corpus in zip(axes.T, corpora, strict=True):
             for encoding in study.encodings:
@@ -61,7 +64,7 @@ def attention_by_distance(study: Study, folder: Path) -> Figure | None:
                 epsilons = numbers(records[0], "receptive", "paper", "epsilon")
                 if fields is not None and epsilons is not None and len(epsilons) == fields.shape[1]:
                     below.plot(middle(fields), epsilons, markevery=(study.encodings.index(encoding) % 8, 8), **line)
-            in_tokens(top.xaxis)
+            in_tokens(top.xaxis, ticks=6)
             top.set(xlabel="last j tokens", title=plain(corpus, 30), ylim=(0, 1.02))
             mark(top, study.of_corpus(corpus)[0].training_length, "training length")
             below.set(xlabel="ERF over the row's length", ylim=(0, 1.02))
@@ -82,9 +85,9 @@ def _on_mass(masses: dict[tuple[str, str], np.ndarray]) -> str:
         reach.setdefault(encoding, []).append(1 + int(np.searchsorted(middle(rows).cumsum(), 0.9)))
     low, high = (choose(reach, key=lambda e: np.mean(reach[e])) for choose in (min, max))
     rows = max(rows.shape[1] for rows in masses.values())
-    said = f"90 % of the attention lies within {number(float(np.mean(reach[low])))} tokens for {named([low])}"
+    said = f"90 % of the attention lies within {round(float(np.mean(reach[low])))} tokens for {named([low])}"
     if high != low:
-        said += f", the least, and within {number(float(np.mean(reach[high])))} for {named([high])}, the most"
+        said += f", the least, and within {round(float(np.mean(reach[high])))} for {named([high])}, the most"
     return f"{said}, in rows of {rows} tokens (mean over layers, heads and queries)."
 
 
@@ -96,44 +99,50 @@ def hypothesis(study: Study, folder: Path) -> Figure | None:
         rows = stacked(numbers(record, "truncation", "delta") for record in entry.records)
         windows = numbers(entry.records[0], "truncation", "windows")
         if rows is not None and windows is not None and len(windows) == rows.shape[1]:
-            found[key] = windows, np.where(rows > 0, rows, np.nan)
+            found[key] = windows, rows
     corpora = [c for c in study.corpora if any(key[0] == c for key in found)]
     if not corpora:
         return None
-    with panels(1, len(corpora), 3.5, 3.3, sharey=True) as (figure, axes):
-        for one, corpus in zip(axes[0], corpora, strict=True):
+    with panels(*grid(len(corpora)), 3.6, 3.1, sharey=True) as (figure, axes):
+        for one, corpus in zip(filled(axes, len(corpora)), corpora, strict=True):
             for encoding in study.encodings:
                 if (corpus, encoding) in found:
                     windows, rows = found[corpus, encoding]
-                    band(one, windows, rows, **look_of(study, encoding, label=label_of(study, encoding)))
+                    line = look_of(study, encoding, label=label_of(study, encoding))
+                    band(one, windows, np.where(rows > 0, rows, np.nan), **line)
             one.set_yscale("log")
             in_tokens(one.xaxis)
             one.set(xlabel="window j (tokens)", title=plain(corpus, 30))
             mark(one, study.of_corpus(corpus)[0].training_length, "training length")
             low, high = one.get_ylim()
             one.set_ylim(max(low, high * _DEEPEST), high)
-        axes[0, 0].set_ylabel("delta(i, j), median")
+        for one in axes[:, 0]:
+            one.set_ylabel("delta(i, j), median")
         legend_below(figure, axes, seeds=study.seeds)
         return written(figure, folder, "hypothesis", "What a window changes: delta(i, j)", _on_delta(study, found))
 
 
 def _on_delta(study: Study, found: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]) -> str:
-    """The fall of delta over the windows from the training length on, by encoding."""
+    """The change by a window of the training length, the most and the least; and by the widest window."""
     length = next(iter(study.entries.values())).training_length
     first, last = 0, 0
-    falls: dict[str, list[float]] = {}
+    changes: dict[str, list[tuple[float, float]]] = {}
     for (_, encoding), (windows, rows) in found.items():
         at = int(np.argmin(np.abs(windows - length)))
-        at = at if at < len(windows) - 1 else 0
         first, last = int(windows[at]), int(windows[-1])
         values = middle(rows)
-        falls.setdefault(encoding, []).append(float(values[-1] / values[at]))
-    mean = {e: float(np.mean(values)) for e, values in falls.items() if np.isfinite(values).all()}
-    if not mean:
+        if np.isfinite(values[[at, -1]]).all():
+            changes.setdefault(encoding, []).append((float(values[at]), float(values[-1])))
+    if not changes:
         return "The change of an attention output by window."
-    low, high = (choose(mean, key=lambda e: mean[e]) for choose in (min, max))
-    said = f"From a window of {first} tokens to one of {last}, delta falls to {percent(mean[low])} for {named([low])}"
-    return said + (f" and only to {percent(mean[high])} for {named([high])}." if high != low else ".")
+    mean = {e: np.mean(pairs, 0) for e, pairs in changes.items()}
+    low, high = (choose(mean, key=lambda e: mean[e][0]) for choose in (min, max))
+    said = f"Keeping only the last {first} tokens changes an attention output by {number(mean[high][0], 2)} for "
+    said += f"{named([high])}, the most" if high != low else named([high])
+    said += f", and by {number(mean[low][0], 2)} for {named([low])}, the least" if high != low else ""
+    if last > first:
+        said += f"; keeping {last} still changes it by {number(mean[high][1], 2)} for {named([high])}"
+    return said + "."
 
 
 # ---------------------------------------------------------------------------------------------- leak and rise

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from farfield.figures import in_tokens, look, plain
+from farfield.figures import in_tokens, look, one_line, plain
 from farfield.study.canvas import (
     GREY,
     Figure,
     band,
     by_length,
+    filled,
+    grid,
     headed,
     in_steps,
     label_of,
@@ -33,7 +35,7 @@ from farfield.study.published import published
 
 FULL, WINDOWED = "full", "windowed"
 REFERENCE = "type1"  # stands for those that extrapolate, beside those that do not
-_STEEP = 1.25  # a curve that ends so many times above the others leaves the panel
+_STEEP = 1.1  # a curve whose rise is so many times that of the others leaves the panel
 
 
 def inference(study: Study, folder: Path) -> Figure | None:
@@ -125,7 +127,8 @@ def _by_length(study: Study, folder: Path, encodings: list[str], name: str, titl
     theirs = any(study.published(e.corpus, e.encoding) for entries in table.values() for e in entries)
     rows = 3 if theirs else 2
     flat = len(table) == 1  # one corpus: its panels beside each other
-    with panels(*((1, rows, 3.4, 3.0) if flat else (rows, len(table), 3.3, 2.4))) as (figure, axes):
+    width = 3.3 if len(table) < 4 else 2.7
+    with panels(*((1, rows, 3.4, 3.0) if flat else (rows, len(table), width, 2.3))) as (figure, axes):
         axes = axes.T if flat else axes
         for column, (corpus, entries) in zip(axes.T, table.items(), strict=True):
             ours = {e.encoding: e.perplexity for e in entries}
@@ -142,46 +145,42 @@ def _by_length(study: Study, folder: Path, encodings: list[str], name: str, titl
             published_ratio = {e: np.array([values]) / values[0] for e, values in paper.items()}
             for one in column:
                 by_length(one, lengths, first.training_length)
-            _fit(column[0], study, plain(corpus, 30), ours, clip)
-            _fit(column[1], study, "", ratio, clip)
+            leaving = _leaving(ratio) if clip else set()
+            _fit(column[0], study, plain(corpus, 30), ours, leaving)
+            _fit(column[1], study, "", ratio, leaving)
             if paper:
-                _fit(column[2], study, "", published_ratio, clip)
+                _fit(column[2], study, "", published_ratio, _leaving(published_ratio) if clip else set())
             elif theirs:
                 column[2].set_axis_off()
             for one in column if flat else column[-1 if paper else 1 :]:
-                one.set_xlabel("length (tokens, times the training length)")
+                one.set_xlabel("length (tokens)")
         for one, label in zip(axes[:, 0], ("perplexity", "over that at 1x", "over that at 1x, paper"), strict=False):
             one.set_ylabel(label)
         legend_below(figure, axes, seeds=study.seeds)
         return written(figure, folder, name, title, _on_lengths(study, table))
 
 
-def _fit(
-    axes: Any,
-    study: Study,
-    title: str,
-    curves: dict[str, np.ndarray],
-    clip: bool,
-) -> None:
-    """Choose the range of an axis so that what matters can be seen.
+def _leaving(ratio: dict[str, np.ndarray]) -> set[str]:
+    """The encodings whose perplexity rises so far above what the others do that they would hide them."""
+    tops = {e: float(np.nanmax(rows)) for e, rows in ratio.items() if np.isfinite(rows).any()}
+    order = sorted(tops, key=lambda e: tops[e])
+    steep = next((i for i, (a, b) in enumerate(pairwise(order), 1) if tops[b] > _STEEP * tops[a]), len(order))
+    return set(order[steep:])
 
-    With `clip`, curves that end far above the rest leave the panel, and a note says how far they go; without it the
-    axis becomes logarithmic if they do.
-    """
-    sane = [rows for rows in curves.values() if np.isfinite(rows).any()]
-    notes: list[str] = []
-    if sane:
-        tops = sorted(float(np.nanmax(rows)) for rows in sane)
-        least = min(float(np.nanmin(rows)) for rows in sane)
-        top = next((low for low, high in pairwise(tops) if high > _STEEP * low), tops[-1]) if clip else tops[-1]
+
+def _fit(axes: Any, study: Study, title: str, curves: dict[str, np.ndarray], leaving: set[str]) -> None:
+    """Fit an axis to the curves that do not leave it, logarithmic if it must be; a note says how far the others go."""
+    known = {e: rows for e, rows in curves.items() if np.isfinite(rows).any()}
+    kept = [rows for e, rows in known.items() if e not in leaving]
+    if kept:
+        top, least = max(float(np.nanmax(rows)) for rows in kept), min(float(np.nanmin(rows)) for rows in kept)
         if top > 3 * least:
             in_steps(axes.yaxis)
             axes.set_ylim(least / 1.1, top * 1.1)
         else:
             room = max(top - least, 1e-3 * top)
-            axes.set_ylim(least - 0.06 * room, top + (0.08 if top == tops[-1] else 0.35) * room)
-        ends = {e: float(np.nanmax(rows)) for e, rows in curves.items() if np.isfinite(rows).any()}
-        notes = [f"{label_of(study, e)}: up to {number(end)}" for e, end in ends.items() if end > top]
+            axes.set_ylim(least - 0.06 * room, top + (0.25 if leaving else 0.08) * room)
+    notes = [f"{label_of(study, e)}: up to {number(float(np.nanmax(known[e])))}" for e in known if e in leaving]
     headed(axes, title, notes)
 
 
@@ -194,17 +193,15 @@ def _on_lengths(study: Study, table: dict[str, list[Entry]]) -> str:
     said = f"Up to {far:g} times the training length, "
     if hold:
         most = max((rise for e in entries if e.encoding in hold for rise in e.rises), default=0.0)
-        said += (
-            f"{named(hold)} {'stay' if len(hold) > 1 else 'stays'} within {percent(LEVEL)} of the lowest perplexity "
-        )
-        said += f"(ending at most {percent(most)} above it)"
+        said += f"{named(hold)} {'stay' if len(hold) > 1 else 'stays'} within {percent(LEVEL)} of the lowest "
+        said += f"perplexity (ending at most {percent(most)} above it)"
     if fail:
-        worst = max((e for e in entries if e.encoding in fail), key=lambda e: e.rise)
+        worst = max((e for e in entries if e.encoding in fail), key=lambda e: np.nan_to_num(e.rise, nan=np.inf))
         theirs = study.published(worst.corpus, worst.encoding)
         said += f"{'; ' if hold else ''}{named(fail)} "
         said += "does not stay low and" if len(fail) == 1 else f"do not stay low: {named([worst.encoding])}"
         said += f" ends at {number(worst.relative[-1])} times its value at the training length"
-        said += f" on {worst.corpus}" if len(table) > 1 else ""
+        said += f" on {one_line(worst.corpus, 60)}" if len(table) > 1 else ""
         said += f" (published: {number(theirs[-1] / theirs[0])})" if theirs else ""
     return said + "."
 
@@ -219,8 +216,8 @@ def training(study: Study, folder: Path) -> Figure | None:
     corpora = [c for c in study.corpora if any(curves.get((c, e)) for e in study.encodings)]
     if not corpora:
         return None
-    with panels(1, len(corpora), 3.6, 3.2, sharey=True) as (figure, axes):
-        for one, corpus in zip(axes[0], corpora, strict=True):
+    with panels(*grid(len(corpora)), 3.6, 3.0, sharey=True) as (figure, axes):
+        for one, corpus in zip(filled(axes, len(corpora)), corpora, strict=True):
             for encoding in study.encodings:
                 found = curves.get((corpus, encoding), [])
                 if not found:
@@ -237,8 +234,9 @@ def training(study: Study, folder: Path) -> Figure | None:
                 else:
                     one.plot([], [], **line)
             one.set(xlabel="step (updates)", title=plain(corpus, 30))
-        axes[0, 0].set_ylabel("loss (nats for each token)")
-        axes[0, 0].plot([], [], color="#555555", linewidth=0.5, label="thin: on the batches")
+        for one in axes[:, 0]:
+            one.set_ylabel("loss (nats for each token)")
+        axes[0, 0].plot([], [], color="#555555", linewidth=0.5, label="thin: batches")
         legend_below(figure, axes, seeds=study.seeds)
         return written(figure, folder, "training", "Loss by step of training", _on_training(study, curves))
 
