@@ -95,7 +95,7 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def explorer(tmp_path_factory, study):
-    running = start(tmp_path_factory.mktemp("explorer"), "--study", str(study))
+    running = start(tmp_path_factory.mktemp("explorer"), "--study", str(study), "--seconds", "120")
     yield running
     code, _, err = stop(running)
     assert code == 0

@@ -133,24 +133,31 @@ def test_the_page_asks_no_other_host_and_has_nothing_inline():
 
 
 # ------------------------------------------------------------------------------------------------ slow formulas
-def test_a_slow_question_is_cut_off_and_holds_up_nobody(explorer):
-    """The certified window of sandwich in 65536 tokens takes far longer than five seconds."""
-    slow = [("f", "sandwich"), ("set", "0.d=256"), ("context", "65536")]
+SLOW = [("f", "sandwich"), ("set", "0.d=512"), ("context", "65536")]  # its certified window takes half a minute
+
+
+def test_a_slow_question_is_cut_off(run, tmp_path):
+    answer = run(tmp_path).get("/api/window", SLOW)
+    assert answer.status == 504
+    assert "no answer within 5 seconds" in answer.data["error"]
+
+
+def test_slow_questions_hold_up_nobody(run, tmp_path):
+    running = run(tmp_path, "--seconds", "15")
     answers = []
     threads = [
-        threading.Thread(target=lambda: answers.append(explorer.get("/api/window", slow)), daemon=True)
-        for _ in range(2)
+        threading.Thread(target=lambda: answers.append(running.get("/api/window", SLOW)), daemon=True) for _ in range(2)
     ]
     for thread in threads:
         thread.start()
-    between = [explorer.ask("encoding", ("f", name))["verdict"]["verdict"] for name in ("alibi", "type1", "inverse")]
+    between = [running.ask("encoding", ("f", name))["verdict"]["verdict"] for name in ("alibi", "type1", "inverse")]
     assert not answers, "the quick ones came first"
     assert between == ["converges", "converges", "diverges"]
     for thread in threads:
         thread.join(60)
     assert [a.status for a in answers] == [504, 504]
     assert all("cut off" in a.data["error"] for a in answers)
-    assert explorer.ask("encoding", ("f", "alibi"))["verdict"]["verdict"] == "converges"
+    assert running.ask("encoding", ("f", "alibi"))["verdict"]["verdict"] == "converges"
 
 
 # ------------------------------------------------------------------------------------------------ the command
@@ -175,6 +182,10 @@ def test_a_used_port_gets_a_sentence(explorer):
 
 def test_an_impossible_port_gets_a_sentence():
     assert "from 0 to 65535" in refused(explore("--port", "65536"))
+
+
+def test_an_impossible_limit_gets_a_sentence():
+    assert "up to 3600 seconds" in refused(explore("--port", "0", "--seconds", "0"))
 
 
 def test_a_missing_study_gets_a_sentence(tmp_path):

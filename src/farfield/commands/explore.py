@@ -15,6 +15,7 @@ def explore_command(
     port: int = 8421,
     browser: Annotated[bool, Parameter(negative="--no-browser")] = True,
     study: str | None = None,
+    seconds: float = 5,
 ) -> None:
     """Open a page on this machine: type a formula, move its parameters, and see how far it reaches.
 
@@ -26,16 +27,21 @@ def explore_command(
         Open the page in the browser.
     study
         Also show the results in this study folder.
+    seconds
+        Cut the work on one question off after so long.
     """
     try:
         import uvicorn
 
         from farfield.explorer import server
         from farfield.explorer import study as studies
+        from farfield.explorer.work import Pool
     except ImportError as error:
         if (error.name or "").startswith("farfield"):
             raise
         raise ImportError("the explorer needs starlette and uvicorn: pip install 'farfield[explore]'") from None
+    if not 0 < seconds <= 3600:
+        raise ValueError(f"a question may take up to 3600 seconds, not {seconds:g}")
     runs = None if study is None else studies.load(study)
     own = server.listen(port)
     chosen = own.getsockname()[1]
@@ -43,8 +49,9 @@ def explore_command(
     print(f"the explorer is at {address} (Ctrl-C ends it)", flush=True)
     if browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    page = server.application(chosen, runs, Pool(seconds=seconds))
     settings = uvicorn.Config(
-        server.application(chosen, runs), loop="asyncio", http="h11", ws="none", log_level="warning",
+        page, loop="asyncio", http="h11", ws="none", log_level="warning",
         access_log=False, proxy_headers=False, server_header=False, limit_concurrency=64,
         timeout_graceful_shutdown=1,
     )  # fmt: skip

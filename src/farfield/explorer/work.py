@@ -88,7 +88,7 @@ class Pool:
         except TimeoutError:
             raise CutOffError(
                 f"no answer within {self.seconds:g} seconds, so the work on this formula was cut off; "
-                "the command line has no such limit"
+                "start the explorer with --seconds for a longer limit, or ask on the command line, which has none"
             ) from None
         except _ENDED:
             raise CutOffError("the work on this formula needed more than it may have, and was cut off") from None
@@ -110,7 +110,7 @@ class Pool:
         ended = {w for w in self._all if w.returncode is not None}
         self._all -= ended
         worker = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "farfield.explorer.work",
+            sys.executable, "-m", "farfield.explorer.work", str(2 * self.seconds),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_LONGEST,
         )  # fmt: skip
         self._all.add(worker)
@@ -128,8 +128,8 @@ def _kill(worker: asyncio.subprocess.Process) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ inside a worker
-def work() -> None:
-    """Answer questions until the other side leaves."""
+def work(seconds: float) -> None:
+    """Answer questions until the other side leaves; end by itself if one takes this long."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     sys.stdout = sys.stderr  # nothing but answers goes there
@@ -140,7 +140,7 @@ def work() -> None:
     answers.write("ready\n")
     answers.flush()
     for line in sys.stdin:
-        _end_after(2 * SECONDS)
+        _end_after(seconds)
         answers.write(json.dumps(_reply(answer, json.loads(line)), allow_nan=False) + "\n")
         answers.flush()
         _end_after(0)
@@ -180,4 +180,4 @@ def _end_after(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    work()
+    work(float(sys.argv[1]))

@@ -155,7 +155,9 @@ def windows(
     table = []
     for number, row in enumerate(head_parameters(encoding, heads, parameters, width), 1):
         try:
-            tokens: int | None = smallest_window(weights_of(bound_formula(encoding, **row), context), epsilon, logit_bound)
+            tokens: int | None = smallest_window(
+                weights_of(bound_formula(encoding, **row), context), epsilon, logit_bound
+            )
             why = ""
         except DivergenceError:
             tokens, why = None, "the series diverges: far keys outweigh near ones in a text that is long enough"
