@@ -177,9 +177,10 @@ def model_reach(
     start: int = 0,
     **parameters: Any,
 ) -> ModelReach:
-    """The smallest n with P(T_1 + ... + T_L >= n) < epsilon, certified by integer convolutions rounded both ways.
+    """How many tokens a model of so many layers reaches, when each layer passes on distances by its weights.
 
-    Only p(t) for t < n enters P(T < n), so that cutting the distribution costs nothing.
+    It is the smallest n with P(T_1 + ... + T_L >= n) < epsilon, T_i being drawn by the weights of layer i; certified
+    by integer convolutions that are rounded both ways. Only p(t) for t < n enters P(T < n), so that cutting the distribution costs nothing.
     """
     e, count = exact_epsilon(epsilon), whole(layers, "number of layers")
     mixture = Mixture(head_series(encoding, heads, start=start, **parameters), _share(residual))
