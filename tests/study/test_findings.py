@@ -82,6 +82,15 @@ def test_what_is_missing_is_named_and_damage_is_missing(tmp_path):
     assert collect(read_plan(tmp_path), tmp_path).missing == ["python, alibi, seed 0", "python, type1, seed 0"]
 
 
+def test_a_record_with_other_lengths_or_without_numbers_is_missing(tmp_path):
+    study_of(tmp_path, {"alibi": LEVEL, "type1": LEVEL}, seeds=2)
+    for name, change in (("alibi-seed1", {"lengths": [16, 17, 18, 19]}), ("type1-seed0", {"perplexity": "none"})):
+        path = next((tmp_path / "records").glob(f"*{name}*"))
+        path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    found = collect(read_plan(tmp_path), tmp_path)
+    assert found.missing == ["python, type1, seed 0", "python, alibi, seed 1"]
+
+
 def test_a_record_of_other_settings_is_not_taken(tmp_path):
     study_of(tmp_path, {"alibi": LEVEL})
     path = next((tmp_path / "records").iterdir())

@@ -159,7 +159,8 @@ def collect(plan: Plan, out: Path) -> Study:
     missing = []
     for cell in plan.cells:
         record = read_record(out, cell)
-        if record is None or not fits(record):
+        others = entries.get((cell.corpus, cell.encoding), [])
+        if record is None or not fits(record) or any(o["lengths"] != record["lengths"] for o in others):
             missing.append(f"{cell.corpus}, {cell.encoding}, seed {cell.seed}")
             continue
         entries.setdefault((cell.corpus, cell.encoding), []).append(record)
@@ -178,6 +179,7 @@ def fits(record: dict[str, Any]) -> bool:
         return (
             count > 0
             and all(len(table) == count for table in tables)
+            and all(isinstance(tables[0][i], float | int) and tables[0][i] > 0 for i in (0, -1))
             and isinstance(record["verdict"]["extrapolates"], bool)
             and all({"verdict", "leak", "horizon", "trf", "erf"} <= set(head) for head in record["heads"])
             and {"receptive", "truncation", "training_length", "machine", "seconds"} <= set(record)
