@@ -180,7 +180,8 @@ def model_reach(
     """How many tokens a model of so many layers reaches, when each layer passes on distances by its weights.
 
     It is the smallest n with P(T_1 + ... + T_L >= n) < epsilon, T_i being drawn by the weights of layer i; certified
-    by integer convolutions that are rounded both ways. Only p(t) for t < n enters P(T < n), so that cutting the distribution costs nothing.
+    by integer convolutions that are rounded both ways. Only p(t) for t < n enters P(T < n), so that cutting the
+    distribution costs nothing.
     """
     e, count = exact_epsilon(epsilon), whole(layers, "number of layers")
     mixture = Mixture(head_series(encoding, heads, start=start, **parameters), _share(residual))
