@@ -30,7 +30,9 @@ app.command(
     "farfield.commands.evaluate:evaluate_command", name="evaluate", help="Perplexity against length, 1x to 18x."
 )
 app.command("farfield.commands.receptive:receptive_command", name="receptive", help="How far a trained model looks.")
-app.command("farfield.commands.study:study_command", name="study", help="The whole paper: train, measure, draw, report.")
+app.command(
+    "farfield.commands.study:study_command", name="study", help="The whole paper: train, measure, draw, report."
+)
 app.command("farfield.commands.speed:speed_command", name="speed", help="What each way of inference costs.")
 
 
