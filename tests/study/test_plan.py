@@ -29,6 +29,12 @@ def test_the_paper_is_9_encodings_on_4_data_sets_with_50000_updates_of_128_sampl
     assert plan.cells[0].measurement.lengths(512)[-1] == 9216
 
 
+def test_bfloat16_costs_less_than_float32():
+    plan = make_plan("paper", precision="bfloat16")
+    assert {cell.settings.precision for cell in plan.cells} == {"bfloat16"}
+    assert cost_of(plan.cells).gpu_hours < cost_of(make_plan("paper").cells).gpu_hours
+
+
 def test_gpu_hours_are_told_for_what_is_left_only():
     plan = make_plan("paper")
     whole, half = cost_of(plan.cells), cost_of(plan.cells[:18])

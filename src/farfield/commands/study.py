@@ -28,6 +28,7 @@ def study_command(
     preset: str | None = None,
     out: Path = Path("study"),
     only: Literal["tables", "figures"] | None = None,
+    precision: Literal["float32", "bfloat16"] | None = None,
     cluster: Literal["local", "slurm"] = "local",
     slurm: Annotated[list[str] | None, Parameter(negative="")] = None,
     jobs: int | None = None,
@@ -56,6 +57,8 @@ def study_command(
     only
         Train nothing: write the tables, or the figures, anew from what was measured. The options of the last call
         hold.
+    precision
+        Of the arithmetic in training; float32 unless given. bfloat16 is what GPUs are fast in.
     cluster
         local: processes on this machine. slurm: one job for each run.
     slurm
@@ -76,10 +79,11 @@ def study_command(
     from farfield.study.plan import make_plan, read_plan
 
     console = Console(stderr=True)
-    selected = any(option is not None for option in (corpora, encodings, seeds, preset))
+    selected = any(option is not None for option in (corpora, encodings, seeds, preset, precision))
     plan = read_plan(out) if only is not None and not selected else None
     if plan is None:
-        plan = make_plan(preset or "small", split(corpora, paths=True), split(encodings), 1 if seeds is None else seeds)
+        chosen = split(corpora, paths=True), split(encodings), 1 if seeds is None else seeds
+        plan = make_plan(preset or "small", *chosen, precision)
     if jobs is not None and jobs < 1:
         raise ValueError(f"{jobs} runs at once were asked for; it must be at least 1.")
     todo = running.missing(plan, out)

@@ -29,7 +29,7 @@ def sentences(plan: Plan, todo: Sequence[Cell]) -> list[str]:
         processor = PROCESSORS[GPU]
         said.append(
             f"Training them takes about {cost.gpu_hours:,.0f} GPU-hours on {GPU.upper()}s "
-            f"({cost.flops:.1e} FLOP at {processor.utilisation:.0%} of the peak), {cost.memory_bytes / 1e9:.0f} GB on "
+            f"in {todo[0].settings.precision} ({cost.flops:.1e} FLOP at {processor.utilisation:.0%} of the peak), {cost.memory_bytes / 1e9:.0f} GB on "
             f"each, and about ${cost.dollars:,.0f} at ${processor.dollars_per_hour:g} an hour (docs/scaling.md)."
         )
     return said

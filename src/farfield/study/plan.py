@@ -119,6 +119,7 @@ def make_plan(
     corpora: Sequence[str] | None = None,
     encodings: Sequence[str] | None = None,
     seeds: int = 1,
+    precision: str | None = None,
 ) -> Plan:
     """The plan of a study; `python` and the paper's nine encodings unless something else is given."""
     if preset not in STUDY_PRESETS:
@@ -137,7 +138,8 @@ def make_plan(
     for seed in range(seeds):  # all encodings once before any of them twice
         for source, label in zip(sources, labels, strict=True):
             for name in names:
-                settings = preset_settings(_training_preset(preset, source), encoding=name, corpus=source, seed=seed)
+                size = _training_preset(preset, source)
+                settings = preset_settings(size, encoding=name, corpus=source, seed=seed, precision=precision)
                 cells.append(Cell(label, name, seed, settings, measurement))
     return Plan(preset, tuple(cells))
 
