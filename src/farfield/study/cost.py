@@ -28,9 +28,10 @@ def sentences(plan: Plan, todo: Sequence[Cell]) -> list[str]:
         cost = cost_of(todo)
         processor = PROCESSORS[GPU]
         said.append(
-            f"Training them takes about {cost.gpu_hours:,.0f} GPU-hours on {GPU.upper()}s "
-            f"in {todo[0].settings.precision} ({cost.flops:.1e} FLOP at {processor.utilisation:.0%} of the peak), {cost.memory_bytes / 1e9:.0f} GB on "
-            f"each, and about ${cost.dollars:,.0f} at ${processor.dollars_per_hour:g} an hour (docs/scaling.md)."
+            f"Training them takes about {cost.gpu_hours:,.0f} GPU-hours on {GPU.upper()}s in "
+            f"{todo[0].settings.precision} ({cost.flops:.1e} FLOP at {processor.utilisation:.0%} of the peak), "
+            f"{cost.memory_bytes / 1e9:.0f} GB on each, and about ${cost.dollars:,.0f} at "
+            f"${processor.dollars_per_hour:g} an hour (docs/scaling.md)."
         )
     return said
 
