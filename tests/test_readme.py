@@ -40,6 +40,14 @@ def test_every_file_of_the_package_is_in_the_tree() -> None:
     assert not missing
 
 
+def test_the_table_of_results_is_that_of_the_study() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"<!-- results-table -->\n(.*?)\n<!-- /results-table -->", text, re.DOTALL)
+    table = (ROOT / "results" / "tables" / "theory-against-experiment.md").read_text(encoding="utf-8")
+    assert shown is not None
+    assert shown[1] == table.split("\n\n")[0]
+
+
 @pytest.mark.parametrize("name", ["wrong-answer", "new-encoding", "something-broke"])
 def test_a_form_for_issues_asks_for_the_formula_first(name: str) -> None:
     form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8"))

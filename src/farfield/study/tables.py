@@ -189,7 +189,8 @@ def speed_table(study: Study) -> Table | None:
         "inference-time",
         "Relative inference time",
         f"Average time of a token over windows of {', '.join(map(str, windows))} tokens with {study.speed['encoding']} "
-        f"on {study.speed['corpus']}, relative to non-overlapping windows, one thread; the paper's windows are 16 to 512.",
+        f"on {study.speed['corpus']}, relative to non-overlapping windows, one thread; "
+        "the paper's windows are 16 to 512.",
         ("inference", "ours", "published", "ms a token"),
         tuple(rows),
     )
