@@ -90,10 +90,18 @@ class Encoding:
     def formula(self) -> Formula | None:
         return None if self.text is None else parse(self.text)
 
+    def open_names(self) -> set[str]:
+        """The parameters of its formula."""
+        return set() if self.formula is None else set(self.formula.parameters)
+
     def values(self, heads: int, width: int = 64) -> list[dict[str, Value]]:
-        """For each head, the parameters that are known before training (learned ones are left open)."""
+        """For each head, the parameters that are known before training (learned ones are left open).
+
+        In a formula that a person typed, `k` is the head's ALiBi slope.
+        """
         given: list[dict[str, Value]] = [{} for _ in range(heads)]
-        for p in self.parameters:
+        typed = self.formula is not None and not self.parameters and "k" in self.formula.parameters
+        for p in (SLOPE,) if typed else self.parameters:
             if isinstance(p.given, PerHead):
                 for head, value in zip(given, p.given.rule(heads, width), strict=True):
                     head[p.name] = value

@@ -12,7 +12,7 @@ from rich.text import Text
 from farfield.commands.options import Formula, Json, Settings, values
 from farfield.theory.receptive import digits
 from farfield.theory.truncation import Windows, windows
-from farfield.zoo import find, slopes
+from farfield.zoo import find
 
 SCOPE = "The bound is for each attention layer by itself, not for a network as a whole."
 
@@ -51,8 +51,6 @@ def window_command(
     """
     found = find(encoding)
     given: dict[str, Any] = dict(values(parameters))
-    if found.formula is not None and "k" in found.formula.parameters and "k" not in given and not found.parameters:
-        given["k"] = slopes(heads)  # as a model gives them to a formula that a person typed
     screen = Console(stderr=True)
     with screen.status("adding up the weights of each head"):
         result = windows(found, epsilon, logit_bound, heads, context=context, width=width, **given)

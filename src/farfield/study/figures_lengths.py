@@ -154,6 +154,8 @@ def _by_length(study: Study, folder: Path, encodings: list[str], name: str, titl
                 column[2].set_axis_off()
             for one in column if flat else column[-1 if paper else 1 :]:
                 one.set_xlabel("length (tokens)")
+            if paper:
+                column[2].set_xlabel("length (1x is 512 tokens in the paper)")
         for one, label in zip(axes[:, 0], ("perplexity", "over that at 1x", "over that at 1x, paper"), strict=False):
             one.set_ylabel(label)
         legend_below(figure, axes, seeds=study.seeds)

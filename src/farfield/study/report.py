@@ -247,7 +247,9 @@ def summary(study: Study) -> list[RichTable]:
         base, longest = entries[0].training_length, entries[0].lengths[-1]
         table = RichTable(title=Text(f"{short(corpus)}: trained on {base} tokens"), title_justify="left")
         for column in ("encoding", "series", "leak", "1x", f"{longest / base:g}x", "ratio", "rise", "agree?"):
-            table.add_column(column, justify="left" if column in ("encoding", "series", "agree?") else "right")
+            left = column in ("encoding", "series", "agree?")
+            names = max(len(short(entry.encoding)) for entry in entries) if column == "encoding" else 0
+            table.add_column(column, justify="left" if left else "right", min_width=min(names, 24) or None)
         for entry in entries:
             cells = [
                 short(entry.encoding),

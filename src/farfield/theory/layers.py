@@ -85,6 +85,7 @@ def head_parameters(
     given = dict(values or {})
     lists = {name: v for name, v in given.items() if isinstance(v, list | tuple)}
     lengths = {len(v) for v in lists.values()}
+    asked = heads is not None
     if heads is None:
         heads = lengths.pop() if len(lengths) == 1 else 1 if not lengths else 0
     count = whole(heads, "number of heads")
@@ -93,7 +94,7 @@ def head_parameters(
             raise ValueError(f"the parameter {name} has {len(v)} values for {count} heads")
     found = zoo.find(encoding) if isinstance(encoding, str) else encoding
     table: list[dict[str, Value]] = [{} for _ in range(count)]
-    if isinstance(found, zoo.Encoding) and {p.name for p in found.parameters} - set(given):
+    if isinstance(found, zoo.Encoding) and (found.parameters or asked) and found.open_names() - set(given):
         table = [dict(row) for row in found.values(count, width)]
     for h, row in enumerate(table):
         row.update({name: v[h] if name in lists else v for name, v in given.items()})
