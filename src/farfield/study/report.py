@@ -236,6 +236,7 @@ def differences(study: Study) -> list[str]:
 
 def summary(study: Study) -> list[RichTable]:
     """A table for the terminal for each corpus."""
+    from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -245,7 +246,9 @@ def summary(study: Study) -> list[RichTable]:
         if not entries:
             continue
         base, longest = entries[0].training_length, entries[0].lengths[-1]
-        table = RichTable(title=Text(f"{short(corpus)}: trained on {base} tokens"), title_justify="left")
+        table = RichTable(
+            title=Text(f"{short(corpus)}: trained on {base} tokens"), title_justify="left", box=box.SIMPLE
+        )
         for column in ("encoding", "series", "leak", "1x", f"{longest / base:g}x", "ratio", "rise", "agree?"):
             left = column in ("encoding", "series", "agree?")
             names = max(len(short(entry.encoding)) for entry in entries) if column == "encoding" else 0
