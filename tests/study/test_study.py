@@ -163,6 +163,24 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(tmp_path):
     assert "Not finished: broken, alibi, seed 0" in report
 
 
+def test_a_folder_with_a_hostile_name_is_plain_text_everywhere(tmp_path):
+    from records import LEVEL, study_of
+
+    from farfield.study.report import write
+    from farfield.study.running import cell_job
+
+    folder = tmp_path / "\x1b[31m<img src=x onerror=alert(1)>|$_{a}"
+    folder.mkdir()
+    study = study_of(tmp_path / "out", {"alibi": LEVEL}, corpora=[str(folder)])
+    assert "\x1b" not in cell_job(read_plan(tmp_path / "out").cells[0]).label
+    page = write(study, tmp_path / "out").read_text()
+    assert "<img src=x" not in page
+    assert "&lt;img src=x" in page
+    assert "\x1b" not in page
+    for path in (tmp_path / "out" / "figures").glob("*.svg"):
+        assert "<img" not in path.read_text()
+
+
 def test_ctrl_c_keeps_what_was_trained(tmp_path):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "farfield", "study", "--preset", "tiny", "--encodings", "alibi", "--out", str(out)]

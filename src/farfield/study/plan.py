@@ -16,6 +16,7 @@ from typing import Any
 
 from farfield import durable, zoo
 from farfield.presets import PRESETS, Settings, preset_settings, settings_from
+from farfield.study.escaping import plain
 
 ENCODINGS = (
     "sinusoidal",
@@ -164,7 +165,7 @@ def _read_cell(fields: dict[str, Any], where: str) -> Cell:
     for name in ("multiples", "sliding"):
         measurement[name] = tuple(measurement[name])
     settings = settings_from(fields["settings"], where)
-    return Cell(str(fields["corpus"]), settings.encoding, settings.seed, settings, Measurement(**measurement))
+    return Cell(plain(fields["corpus"]), settings.encoding, settings.seed, settings, Measurement(**measurement))
 
 
 def _training_preset(preset: str, corpus: str) -> str:
@@ -195,6 +196,7 @@ def _labels(sources: Sequence[str]) -> list[str]:
     for source in sources:
         path = Path(source).expanduser()
         name = path.resolve().name.split(".")[0] if path.exists() and source != "python" else source
+        name = plain(name)
         label, number = name, 2
         while label in labels:
             label, number = f"{name} {number}", number + 1

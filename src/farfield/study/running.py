@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from farfield import zoo
 from farfield.study.cell import LOGS, PREPARE, PROGRESS, SPEED, find_cell, read_record
+from farfield.study.escaping import plain
 from farfield.study.plan import Cell, Plan
 
 
@@ -44,7 +45,7 @@ class Failure:
     def sentence(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines() if self.log.exists() else []
         last = lines[-1].removeprefix("farfield: ") if lines else f"it left with status {self.status}"
-        return f"{self.job.label} failed: {last} (log: {self.log})"
+        return plain(f"{self.job.label} failed: {last} (log: {self.log})")
 
 
 class Watcher(Protocol):
@@ -56,16 +57,17 @@ class Watcher(Protocol):
 
 
 def cell_job(cell: Cell) -> Job:
-    return Job(cell.key, (cell.key,), f"{cell.corpus}, {cell.encoding}, seed {cell.seed}")
+    return Job(cell.key, (cell.key,), plain(f"{cell.corpus}, {cell.encoding}, seed {cell.seed}"))
 
 
 def prepare_job(cell: Cell) -> Job:
-    return Job(f"{PREPARE}-{cell.key}", (cell.key, PREPARE), f"{cell.corpus}: reading the text")
+    return Job(f"{PREPARE}-{cell.key}", (cell.key, PREPARE), plain(f"{cell.corpus}: reading the text"))
 
 
 def speed_job(cell: Cell) -> Job:
     """With one thread: two that wait for each other in a small model tell more about what else the machine does."""
-    return Job(SPEED, (cell.key, SPEED), f"{cell.corpus}, {cell.encoding}: what each way of inference costs", 1)
+    label = plain(f"{cell.corpus}, {cell.encoding}: what each way of inference costs")
+    return Job(SPEED, (cell.key, SPEED), label, 1)
 
 
 def missing(plan: Plan, out: Path) -> list[Cell]:
