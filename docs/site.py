@@ -13,7 +13,13 @@ import griffe
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
-FROM_THE_ROOT = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+FROM_THE_ROOT = {
+    "results/README.md": "results.md",
+    "README.md": "readme.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+FIGURES = "results/figures"
 FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -22,6 +28,8 @@ def on_files(files: Files, config: Any) -> Files:
     for name, page in FROM_THE_ROOT.items():
         if (ROOT / name).exists():
             files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
+    for figure in sorted((ROOT / FIGURES).glob("*.png")):
+        files.append(File.generated(config, f"{FIGURES}/{figure.name}", abs_src_path=str(figure)))
     return files
 
 
@@ -31,8 +39,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     for name, new in FROM_THE_ROOT.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({new}", markdown)
     if inside:  # these pages link from the root
-        markdown = re.sub(r"\]\(docs/", "](", markdown)
-        markdown = re.sub(r"\[([^\]]*)\]\((?!https?:|#)([^)#]*?)(?:#[^)]*)?\)", _only_pages, markdown)
+        markdown = re.sub(r"\]\((?:\.\./)?docs/", "](", markdown)
+        markdown = re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)([^)#]*?)(?:#[^)]*)?\)", _only_pages, markdown)
     markdown = re.sub(r"^```(\w+)[ \t]+[^\n]+$", r"```\1", markdown, flags=re.MULTILINE)
     parts, place = [], 0
     for fence in FENCE.finditer(markdown):
