@@ -161,7 +161,9 @@ export class Study {
     }).filter((s) => s.points.length);
     const trained = [...new Set(here.map((r) => r.training_length))];
     const lengths = [...new Set(series.flatMap((s) => s.points.map((p) => p[0])))].sort((a, b) => a - b);
-    const kept = lengths.filter((n, i) => i === 0 || i === lengths.length - 1 || lengths.length <= 6 || i % Math.ceil(lengths.length / 6) === 0);
+    const last = lengths[lengths.length - 1];
+    const kept = []; // labels far enough from each other on a logarithmic axis, the first and the last among them
+    for (const n of lengths) if (n === last || !kept.length || (n >= 1.5 * kept[kept.length - 1] && last >= 1.4 * n)) kept.push(n);
     const all = series.flatMap((s) => s.points.map((p) => p[1])).filter((v) => v > 0);
     const wide = Math.max(...all) > 4 * Math.min(...all);
     this.chart.update({
