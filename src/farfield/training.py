@@ -112,9 +112,14 @@ def _say_nothing(line: str) -> None:
     return
 
 
+def corpus_of(settings: Settings) -> Corpus:
+    """The corpus that a run's settings name."""
+    return open_corpus(settings.corpus, split_seed=settings.split_seed, errors=settings.errors, limit=settings.limit)
+
+
 def _read_corpus(settings: Settings, run: Path, progress: bool) -> tuple[Tokenizer, dict[str, Tokens]]:
     """The run's own tokeniser if it has one already, else the one that the settings name; and the tokens."""
-    corpus = open_corpus(settings.corpus, split_seed=settings.split_seed, errors=settings.errors, limit=settings.limit)
+    corpus = corpus_of(settings)
     if (run / CONFIG).exists() and (run / TOKENISER).exists():
         tokeniser = tokenisers.load_tokeniser(str(run / TOKENISER))
     else:

@@ -94,14 +94,15 @@ class Encoding:
         """The parameters of its formula."""
         return set() if self.formula is None else set(self.formula.parameters)
 
-    def values(self, heads: int, width: int = 64) -> list[dict[str, Value]]:
-        """For each head, the parameters that are known before training (learned ones are left open).
+    def ruled(self) -> tuple[Parameter, ...]:
+        """The parameters that get their value by a rule; in a formula that a person typed, `k` is the ALiBi slope."""
+        typed = not self.parameters and "k" in self.open_names()
+        return (SLOPE,) if typed else self.parameters
 
-        In a formula that a person typed, `k` is the head's ALiBi slope.
-        """
+    def values(self, heads: int, width: int = 64) -> list[dict[str, Value]]:
+        """For each head, the parameters that are known before training (learned ones are left open)."""
         given: list[dict[str, Value]] = [{} for _ in range(heads)]
-        typed = self.formula is not None and not self.parameters and "k" in self.formula.parameters
-        for p in (SLOPE,) if typed else self.parameters:
+        for p in self.ruled():
             if isinstance(p.given, PerHead):
                 for head, value in zip(given, p.given.rule(heads, width), strict=True):
                     head[p.name] = value

@@ -8,7 +8,7 @@ from typing import Any
 
 from farfield import readings
 from farfield.formula import Formula, FormulaError, constant
-from farfield.zoo import Encoding, Fixed, Learned, Parameter, PerHead, slopes
+from farfield.zoo import Encoding, Fixed, Learned, Parameter, PerHead
 
 _WIDTH = 64  # of one head
 _WINDOW = "512"  # a value for what a person must give
@@ -41,8 +41,6 @@ def sliders(found: Encoding, given: dict[str, str], heads: int, head: int) -> li
     formula.bind(given)  # refuses a name that it does not have, and a value that is none
     rules: dict[str, Any] = dict(found.values(heads, _WIDTH)[head - 1])
     known = {p.name: p for p in found.parameters}
-    if not known and "k" in formula.parameters:
-        rules["k"] = slopes(heads)[head - 1]  # as a model gives them to a formula that a person typed
     return [
         _slider(formula, name, known.get(name), rules.get(name), given.get(name), head) for name in formula.parameters
     ]

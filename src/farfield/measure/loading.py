@@ -115,14 +115,13 @@ def load_text(
     from farfield import tokeniser as tokenisers
     from farfield.corpus import open_corpus
     from farfield.data import tokenise
+    from farfield.training import corpus_of
 
     settings = settings_of(model.name)
     if corpus is None and settings is None:
         raise ValueError(f"Which text? {model.name!r} does not say what it was trained on: give --corpus.")
     if settings is not None and corpus in (None, settings.corpus):
-        source = open_corpus(
-            settings.corpus, split_seed=settings.split_seed, errors=settings.errors, limit=settings.limit
-        )
+        source = corpus_of(settings)
     else:
         assert corpus is not None
         source = open_corpus(corpus)

@@ -58,10 +58,10 @@ class Row:
     def json(self) -> dict[str, Any]:
         """What `--json` prints."""
         six = ("length", "protocol", "tokens", "loss", "perplexity", "stderr")
-        return {**{name: _finite(getattr(self, name)) for name in six}, **self.extra}
+        return {**{name: finite(getattr(self, name)) for name in six}, **self.extra}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """JSON has no infinity: a perplexity that overflowed is null."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 

@@ -151,9 +151,7 @@ def _rules(
         raise ValueError(f"{found.name!r} has no parameter {', '.join(map(repr, unknown))}; its parameters: {known}")
     rules: dict[str, zoo.Learned] = {}
     fixed: dict[str, float | list[float]] = {}
-    given = {p.name: p.given for p in found.parameters}
-    if "k" in names:
-        given.setdefault("k", zoo.SLOPE.given)
+    given = {p.name: p.given for p in found.ruled()}
     for name in names:
         rule = given.get(name)
         value = values.get(name)

@@ -101,11 +101,11 @@ def run_cell(out: Path, cell: Cell) -> bool:
 def prepare(cell: Cell) -> None:
     """Read the corpus of a cell once, so that the cells that share it do not all do it at the same time."""
     from farfield import tokeniser as tokenisers
-    from farfield.corpus import open_corpus
     from farfield.data import cache_folder, tokenise
+    from farfield.training import corpus_of
 
     s = cell.settings
-    corpus = open_corpus(s.corpus, split_seed=s.split_seed, errors=s.errors, limit=s.limit)
+    corpus = corpus_of(s)
     tokeniser = tokenisers.make_tokeniser(s.tokeniser, corpus, s.vocabulary, cache_folder())
     for split in ("train", "valid", "test"):
         tokenise(corpus, split, tokeniser, progress=False)

@@ -7,7 +7,6 @@ one that does not fit is left out, with a sentence, and never believed.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield import durable, zoo
+from farfield import durable
 from farfield.study.cell import RECORDS, SPEED, read_record
 from farfield.study.plan import Plan
 from farfield.study.published import GROUPS, necessity, sufficiency
@@ -44,12 +43,8 @@ class Entry:
     @cached_property
     def perplexity(self) -> np.ndarray:
         """Non-overlapping perplexity, (seeds, lengths)."""
-        return _numbers(self.records, PLAIN)
-
-    @cached_property
-    def sliding(self) -> np.ndarray:
-        """Sliding-window perplexity, (seeds, lengths); not a number where it was not measured."""
-        return _numbers(self.records, SLIDING)
+        rows = [[float("nan") if x is None else x for x in record["perplexity"][PLAIN]] for record in self.records]
+        return np.array(rows, dtype=float)
 
     @property
     def mean(self) -> np.ndarray:
@@ -68,11 +63,6 @@ class Entry:
     @property
     def rise(self) -> float:
         return float(np.mean(self.rises))
-
-    @property
-    def extrapolates(self) -> bool:
-        """Whether no seed's perplexity rises above its lowest by more than the limit, at any length."""
-        return all(bool(record["verdict"]["extrapolates"]) for record in self.records)
 
     def heads(self) -> list[dict[str, Any]]:
         return [head for record in self.records for head in record["heads"]]
@@ -99,11 +89,6 @@ class Entry:
             return None
         least = min(found, key=lambda h: h["tokens"])
         return int(least["tokens"]), bool(least["certain"])
-
-
-def _numbers(records: Sequence[dict[str, Any]], protocol: str) -> np.ndarray:
-    rows = [[float("nan") if x is None else x for x in record["perplexity"][protocol]] for record in records]
-    return np.array(rows, dtype=float)
 
 
 @dataclass(frozen=True)
@@ -143,9 +128,6 @@ class Study:
 
     def grouped(self, group: str) -> list[str]:
         return [e for e in self.encodings if self.group(e) == group]
-
-    def has_formula(self, encoding: str) -> bool:
-        return zoo.find(encoding).formula is not None
 
     @staticmethod
     def published(corpus: str, encoding: str) -> list[float] | None:

@@ -31,6 +31,7 @@ from farfield.study.canvas import (
     written,
 )
 from farfield.study.collected import CONVERGES, DIVERGES, MIXED, Entry, Study
+from farfield.study.findings import leak_against_rise, leak_correlation
 
 LEAST_RISE = 1e-3  # smaller ones are drawn here
 _DEEPEST = 1e-5  # of the largest delta(i, j): what is below leaves the panel
@@ -148,16 +149,10 @@ def _on_delta(study: Study, found: dict[tuple[str, str], tuple[np.ndarray, np.nd
 # ---------------------------------------------------------------------------------------------- leak and rise
 def prediction(study: Study, folder: Path) -> Figure | None:
     """The leak that the formula predicts against the rise of perplexity that was observed, one point for each model."""
-    points = []
-    for entry in study.entries.values():
-        for record, rise in zip(entry.records, entry.rises, strict=True):
-            leaks = [head["leak"] for head in record["heads"]]
-            if leaks and None not in leaks and np.isfinite(rise):
-                one = Entry(entry.corpus, entry.encoding, (record,))
-                points.append((float(np.mean(leaks)), rise, one))
+    points = leak_against_rise(study)
     if not points:
         return None
-    rank = _rank(points)
+    rank = leak_correlation(points)
     with panels(1, 1, 6.2, 4.4) as (figure, axes):
         one = axes[0, 0]
         said: set[str] = set()
@@ -187,11 +182,6 @@ def prediction(study: Study, folder: Path) -> Figure | None:
         return written(figure, folder, "prediction", "Predicted leak and observed rise", caption)
 
 
-def _rank(points: list[tuple[float, float, Entry]]) -> float | None:
-    """The rank correlation of leak and rise."""
-    return rank_correlation([p[0] for p in points], [p[1] for p in points])
-
-
 def _labels(study: Study, points: list[tuple[float, float, Entry]]) -> list[tuple[float, float, str]]:
     """Each encoding once, at its highest point."""
     labels = []
@@ -214,7 +204,9 @@ def _on_prediction(study: Study, points: list[Any], rank: float | None) -> str:
     if rank is not None:
         text += f", and the leak that the formula alone predicts orders the {len(points)} models with a rank "
         text += f"correlation of {rank:.2f}"
-        single = [r for c in study.corpora if (r := _rank([p for p in points if p[2].corpus == c])) is not None]
+        single = [
+            r for c in study.corpora if (r := leak_correlation([p for p in points if p[2].corpus == c])) is not None
+        ]
         text += f" ({min(single):.2f} to {max(single):.2f} on single corpora)" if len(single) > 1 else ""
     return text + (f"; {named(out)}, without a formula, {'is' if len(out) == 1 else 'are'} left out." if out else ".")
 

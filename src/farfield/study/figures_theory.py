@@ -18,6 +18,7 @@ from farfield.figures import in_tokens
 from farfield.formula import Formula, FormulaError, expanded_size
 from farfield.study.canvas import (
     Figure,
+    filled,
     label_of,
     legend_below,
     look_of,
@@ -29,6 +30,7 @@ from farfield.study.canvas import (
     written,
 )
 from farfield.study.collected import CONVERGES, DIVERGES, Study
+from farfield.theory import horizon
 from farfield.theory.closed import DivergenceError, UndecidedError
 from farfield.theory.drawn import paper_curve
 from farfield.theory.layers import Mixture
@@ -62,9 +64,7 @@ def heads_of(study: Study, encoding: str) -> list[tuple[dict[str, Any], Formula]
 
 def weights(formula: Formula, length: int) -> np.ndarray:
     """b(t) = exp(r(t)) at the distances 0 to length - 1; 0 where it is undefined."""
-    with np.errstate(all="ignore"):
-        found = np.exp(formula.array(np.arange(length, dtype=float)))
-    return np.nan_to_num(found, nan=0.0, posinf=np.inf)
+    return np.nan_to_num(horizon.weights(formula, 0, length), nan=0.0, posinf=np.inf)
 
 
 def shares(formulas: list[Formula], length: int) -> np.ndarray:
@@ -110,9 +110,8 @@ def heat_maps(study: Study, folder: Path) -> Figure | None:
     rows = -(-len(found) // columns)
     held = {}
     with panels(rows, columns, 2.3, 2.3, sharex=True, sharey=True) as (figure, axes):
-        for one in axes.flat[len(found) :]:
-            one.set_axis_off()
-        for i, (one, (encoding, heads)) in enumerate(zip(axes.flat, found.items(), strict=False)):
+        shown = zip(filled(axes, len(found)), found.items(), strict=True)
+        for i, (one, (encoding, heads)) in enumerate(shown):
             head, formula = heads[(len(heads) - 1) // 2]
             row = weights(formula, length)
             top = row[np.isfinite(row)].max(initial=0)

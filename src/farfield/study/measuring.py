@@ -21,6 +21,7 @@ def measured(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
     from farfield.measure.loading import load_model, load_text
     from farfield.measure.perplexity import evaluate
     from farfield.measure.receptive import by_attention
+    from farfield.measure.results import finite
     from farfield.measure.truncation import truncation
     from farfield.nn.denormals import flush_denormals
     from farfield.study.predictions import heads_of
@@ -57,10 +58,10 @@ def measured(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
     return {
         "lengths": lengths,
         "perplexity": {
-            "non-overlapping": [_finite(row.perplexity) for row in plain.of("non-overlapping")],
-            "sliding": [_finite(sliding.get(n)) for n in lengths],
+            "non-overlapping": [finite(row.perplexity) for row in plain.of("non-overlapping")],
+            "sliding": [finite(sliding.get(n)) for n in lengths],
         },
-        "stderr": [_finite(row.stderr) for row in plain.of("non-overlapping")],
+        "stderr": [finite(row.stderr) for row in plain.of("non-overlapping")],
         "test_tokens": len(text) - 1,
         "verdict": {**verdict.json(), "sentence": verdict.sentence},
         "tokens_seen": plain.by_tokens_seen(),
@@ -75,7 +76,7 @@ def measured(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
         "truncation": {
             "length": longest,
             "windows": [int(w) for w in change.windows],
-            **{name: [_finite(x) for x in values] for name, values in by_window.items()},
+            **{name: [finite(x) for x in values] for name, values in by_window.items()},
         },
         "parameters": sum(p.numel() for p in model.network.parameters()),
     }
@@ -121,8 +122,3 @@ def machine() -> dict[str, Any]:
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no infinity."""
-    return None if value is None or not abs(value) < float("inf") else float(value)

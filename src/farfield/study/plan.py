@@ -70,15 +70,15 @@ class Cell:
     @property
     def key(self) -> str:
         """A file name that tells the cell from every other."""
-        fields = {"settings": self.settings.model_dump(mode="json"), "measurement": asdict(self.measurement)}
-        digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:10]
-        return f"{slug(self.corpus)}-{slug(self.encoding)}-seed{self.seed}-{digest}"
+        return self._name({"settings": self.settings.model_dump(mode="json"), "measurement": asdict(self.measurement)})
 
     @property
     def run_key(self) -> str:
         """The name of the run folder: another measurement needs no other training."""
-        fields = self.settings.model_dump(mode="json")
-        digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:10]
+        return self._name(self.settings.model_dump(mode="json"))
+
+    def _name(self, decided_by: dict[str, Any]) -> str:
+        digest = hashlib.sha256(json.dumps(decided_by, sort_keys=True).encode()).hexdigest()[:10]
         return f"{slug(self.corpus)}-{slug(self.encoding)}-seed{self.seed}-{digest}"
 
     def json(self) -> dict[str, Any]:
