@@ -66,8 +66,8 @@ def our_model() -> Any:
     import torch
 
     from farfield.measure.models import as_model
-    from farfield.nn.config import FarfieldConfig
-    from farfield.nn.model import FarfieldForCausalLM
+    from farfield.nn.decoder.config import FarfieldConfig
+    from farfield.nn.decoder.model import FarfieldForCausalLM
 
     torch.manual_seed(0)
     config = FarfieldConfig(**SIZE, num_hidden_layers=6, num_attention_heads=8, intermediate_size=2048)

@@ -22,8 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from farfield.estimate import peak_memory
-from farfield.presets import PRESETS
+from farfield.training.estimate import peak_memory
+from farfield.training.settings import PRESETS
 
 ROWS = {"small": 32, "paper-wikitext": 2}  # samples in a step
 LONG = 9216  # 18 times 512
@@ -35,8 +35,8 @@ def model_of(kind: str, shape: dict[str, Any]) -> Any:
     import torch
     from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel
 
-    from farfield.nn.config import FarfieldConfig
-    from farfield.nn.model import FarfieldForCausalLM
+    from farfield.nn.decoder.config import FarfieldConfig
+    from farfield.nn.decoder.model import FarfieldForCausalLM
 
     torch.manual_seed(0)
     words, width, layers, heads = shape["vocabulary"], shape["width"], shape["layers"], shape["heads"]

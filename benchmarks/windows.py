@@ -22,12 +22,12 @@ from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import DynamicCache
 
-import farfield.nn.model
-from farfield.data import open_corpus, tokenise
-from farfield.nn.cache import SCOPE
-from farfield.nn.sources import biases_of
-from farfield.nn.streaming import change_of_loss, stream_losses
-from farfield.theory.truncation import smallest_window, threshold_window
+import farfield.nn.decoder.model
+from farfield.data.tokens import open_corpus, tokenise
+from farfield.nn.cache.cache import SCOPE
+from farfield.nn.cache.sources import biases_of
+from farfield.nn.cache.streaming import change_of_loss, stream_losses
+from farfield.theory.fields.windows import smallest_window, threshold_window
 
 
 class LogitCache(DynamicCache):
@@ -147,7 +147,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path(__file__).parent.parent / "docs/benchmarks/windows")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    assert farfield.nn.model  # makes transformers know our models
+    assert farfield.nn.decoder.model  # makes transformers know our models
     result = {
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {platform.system()}, torch {torch.__version__}",

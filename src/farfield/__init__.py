@@ -15,30 +15,30 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from farfield import registration
+from farfield.nn.decoder import registration
 
 __version__ = "0.1.0"
 
 # Everything is imported when it is first used: `import farfield` costs next to nothing, and never brings torch.
 _PLACES = {
-    "check": "farfield.theory.convergence",
-    "Verdict": "farfield.theory.convergence",
+    "check": "farfield.theory.verdict.convergence",
+    "Verdict": "farfield.theory.verdict.convergence",
     "parse": "farfield.formula",
     "Formula": "farfield.formula",
     "FormulaError": "farfield.formula",
-    "series": "farfield.theory.series",
-    "trf": "farfield.theory.receptive",
-    "reach": "farfield.theory.receptive",
-    "leak": "farfield.theory.receptive",
-    "layer": "farfield.theory.layers",
-    "model_reach": "farfield.theory.layers",
-    "law": "farfield.theory.law",
-    "compare": "farfield.theory.comparison",
-    "design": "farfield.theory.design",
+    "series": "farfield.theory.sums.series",
+    "trf": "farfield.theory.fields.receptive",
+    "reach": "farfield.theory.fields.receptive",
+    "leak": "farfield.theory.fields.receptive",
+    "layer": "farfield.theory.fields.layers",
+    "model_reach": "farfield.theory.fields.layers",
+    "law": "farfield.theory.fields.law",
+    "compare": "farfield.theory.fields.comparison",
+    "design": "farfield.theory.fields.design",
     "ENCODINGS": "farfield.zoo",
     "find": "farfield.zoo",
-    "BoundedCache": "farfield.nn.cache",
-    "bound": "farfield.nn.bounded",
+    "BoundedCache": "farfield.nn.cache.cache",
+    "bound": "farfield.nn.cache.bounded",
 }
 
 __all__ = [*_PLACES]

@@ -13,8 +13,8 @@ import pytest
 
 from farfield.explorer.answer import answer
 from farfield.explorer.question import read
-from farfield.theory.convergence import check
-from farfield.theory.receptive import trf
+from farfield.theory.fields.receptive import trf
+from farfield.theory.verdict.convergence import check
 from farfield.zoo import ENCODINGS
 
 FARFIELD = Path(sys.executable).with_name("farfield")

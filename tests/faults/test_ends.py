@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from farfield.checkpoint import newest_checkpoint, run_lock
+from farfield.training.checkpoint import newest_checkpoint, run_lock
 
 
 def checkpoints(run: Path) -> list[str]:

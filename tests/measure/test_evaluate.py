@@ -22,8 +22,8 @@ SIX = {"length", "protocol", "tokens", "loss", "perplexity", "stderr"}
 @pytest.fixture(scope="session")
 def run(tmp_path_factory):
     """A run of a few seconds: bytes of Python, a training length of 16."""
-    from farfield.presets import preset_settings
-    from farfield.training import train
+    from farfield.training.run import train
+    from farfield.training.settings import preset_settings
 
     folder = tmp_path_factory.mktemp("runs") / "alibi"
     train(

@@ -9,7 +9,7 @@ import torch
 from farfield.measure.models import Seen
 from farfield.measure.truncation import changes, logit_spreads, network_changes, truncation
 from farfield.measure.windows import LostMass, lost_mass, share_bound, shortest_text, trf_windows
-from farfield.nn.reference import reference
+from farfield.nn.attention.reference import reference
 
 from .conftest import our_model, theirs
 

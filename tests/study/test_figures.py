@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from records import FALLING, LEVEL, RISING, study_of
 
-from farfield.figures import look, one_line, plain, style
-from farfield.study import canvas, figures_heads, figures_lengths, figures_theory
-from farfield.study.canvas import label_of, look_of, named, number, percent, write_beside
 from farfield.study.collected import Study
-from farfield.study.figures import FIGURES, draw_all
+from farfield.study.figures import FIGURES, canvas, draw_all
+from farfield.study.figures import heads as figures_heads
+from farfield.study.figures import lengths as figures_lengths
+from farfield.study.figures import theory as figures_theory
+from farfield.study.figures.canvas import label_of, look_of, named, number, percent, write_beside
+from farfield.theory.figures import look, one_line, plain, style
 
 SHOOTING = (100.0, 150.0, 200.0, 400.0)
 NAMES = [

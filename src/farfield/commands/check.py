@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Formula, Json, Settings, numbered, values
-from farfield.theory.convergence import Verdict, check
-from farfield.theory.fields import Fields, HeadField, fields, shown_number
-from farfield.theory.receptive import EPSILONS
+from farfield.theory.fields.receptive import EPSILONS
+from farfield.theory.fields.summary import Fields, HeadField, fields, shown_number
+from farfield.theory.verdict.convergence import Verdict, check
 from farfield.zoo import Encoding, find
 
 _COLOURS = {

@@ -17,14 +17,14 @@ from rich.text import Text
 from farfield import zoo
 from farfield.commands.options import Json, Settings, numbered, values
 from farfield.formula import Formula
-from farfield.theory.closed import DivergenceError, UndecidedError
-from farfield.theory.comparison import Comparison, compare
-from farfield.theory.fields import shown_number
-from farfield.theory.law import law
-from farfield.theory.partial import Row
-from farfield.theory.precision import precision
-from farfield.theory.receptive import EPSILONS, digits, exact_epsilon, reach, smallest, whole
-from farfield.theory.series import bound_formula, series, sum_json
+from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.exact.precision import precision
+from farfield.theory.fields.comparison import Comparison, compare
+from farfield.theory.fields.law import law
+from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, reach, smallest, whole
+from farfield.theory.fields.summary import shown_number
+from farfield.theory.sums.partial import Row
+from farfield.theory.sums.series import bound_formula, series, sum_json
 
 
 def compare_command(
@@ -182,13 +182,13 @@ def _show_pair(console: Console, pair: Comparison) -> None:
 
 
 def _draw(shown: list[tuple[str, Formula]], path: str, context: int) -> list[Any]:
-    from farfield.figures import receptive_figure
+    from farfield.theory.figures import receptive_figure
 
     return receptive_figure([_curve(label, formula, context) for label, formula in shown], path, context)
 
 
 def _curve(label: str, formula: Formula, context: int) -> Any:
-    from farfield.figures import Curve
+    from farfield.theory.figures import Curve
 
     epsilons = [f"{m}e-{n}" for n in range(1, 13) for m in (5, 2, 1)]
     tokens: list[int] = []

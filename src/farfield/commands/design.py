@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Json, Settings, values
-from farfield.theory.design import Design, design
-from farfield.theory.receptive import digits
+from farfield.theory.fields.design import Design, design
+from farfield.theory.fields.receptive import digits
 
 
 def design_command(

@@ -86,7 +86,7 @@ def generate_command(
     try:
         done = model.generate(**ids, **options)
     except RuntimeError as error:
-        from farfield.nn.cache import CertificateError
+        from farfield.nn.cache.cache import CertificateError
 
         if isinstance(error, CertificateError):
             raise ValueError(f"stopped: {error}") from None
@@ -115,7 +115,7 @@ def _load(run: str) -> tuple[Any, Any]:
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import logging
 
-        import farfield.nn.model  # noqa: F401 - makes transformers know our models
+        import farfield.nn.decoder.model  # noqa: F401 - makes transformers know our models
     except ImportError as error:
         raise ValueError(
             f"generating text needs torch and transformers (pip install farfield[train]): {error}"
@@ -147,7 +147,7 @@ def _show(certificate: Any, size: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from farfield.nn.cache import SCOPE
+    from farfield.nn.cache.cache import SCOPE
 
     console = Console(file=sys.stderr)
     table = Table(title="what the cache can have cost", title_justify="left")

@@ -106,9 +106,9 @@ def random_model(preset: str, tokens: int) -> tuple[Any, Any]:
 
     from farfield.measure.loading import Text as Tokens
     from farfield.measure.models import as_model
-    from farfield.nn.config import FarfieldConfig
-    from farfield.nn.model import FarfieldForCausalLM
-    from farfield.presets import preset_settings
+    from farfield.nn.decoder.config import FarfieldConfig
+    from farfield.nn.decoder.model import FarfieldForCausalLM
+    from farfield.training.settings import preset_settings
 
     s = preset_settings(preset, encoding="alibi")
     config = FarfieldConfig(

@@ -131,8 +131,8 @@ def train_command(
     as_json
         Print one JSON object at the end.
     """
-    from farfield.presets import preset_settings, settings_from
-    from farfield.training import read_settings, train
+    from farfield.training.run import read_settings, train
+    from farfield.training.settings import preset_settings, settings_from
 
     changes: dict[str, Any] = {
         "encoding": encoding,

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Formula, Json, Settings, values
-from farfield.theory.receptive import digits
-from farfield.theory.truncation import Windows, windows
+from farfield.theory.fields.receptive import digits
+from farfield.theory.fields.windows import Windows, windows
 from farfield.zoo import find
 
 SCOPE = "The bound is for each attention layer by itself, not for a network as a whole."

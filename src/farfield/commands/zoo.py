@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Json
-from farfield.theory.convergence import check
+from farfield.theory.verdict.convergence import check
 from farfield.zoo import ENCODINGS, Encoding
 
 

@@ -12,15 +12,15 @@ from farfield.explorer.numbers import described
 from farfield.explorer.parameters import sliders
 from farfield.explorer.question import Question
 from farfield.formula import Formula
-from farfield.theory.closed import DivergenceError, UndecidedError
-from farfield.theory.comparison import compare
-from farfield.theory.convergence import Verdict, check
-from farfield.theory.design import design
-from farfield.theory.fields import Fields, fields, shown_number
-from farfield.theory.partial import Row
-from farfield.theory.receptive import EPSILONS, digits, exact_epsilon, smallest
-from farfield.theory.series import series
-from farfield.theory.truncation import exact_bound, smallest_window
+from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.fields.comparison import compare
+from farfield.theory.fields.design import design
+from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, smallest
+from farfield.theory.fields.summary import Fields, fields, shown_number
+from farfield.theory.fields.windows import exact_bound, smallest_window
+from farfield.theory.sums.partial import Row
+from farfield.theory.sums.series import series
+from farfield.theory.verdict.convergence import Verdict, check
 from farfield.zoo import ENCODINGS, Encoding, find
 
 _CURVE = [f"{m}e-{n}" for n in range(1, 13) for m in (5, 2, 1)]

@@ -10,10 +10,10 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from farfield.expression import Node, fold
 from farfield.formula import Formula
-from farfield.spelling import decimal_text
-from farfield.theory.typeset import STANDING, parts
+from farfield.formula.text import decimal_text
+from farfield.formula.tree import Node, fold
+from farfield.theory.verdict.typeset import STANDING, parts
 
 Element = list[Any]
 _SUM, _SIGNED, _TERM, _POWER, _ATOM = range(1, 6)  # how tightly a piece holds together

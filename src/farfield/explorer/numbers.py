@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from farfield.formula import Formula
-from farfield.theory.drawn import claims, paper_curve
-from farfield.theory.horizon import affordable, weights
-from farfield.theory.receptive import exact_epsilon
+from farfield.theory.fields.drawn import claims, paper_curve
+from farfield.theory.fields.receptive import exact_epsilon
+from farfield.theory.verdict.horizon import affordable, weights
 
 CELLS = 64  # of a side of the heat map
 

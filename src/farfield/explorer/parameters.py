@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from farfield import readings
 from farfield.formula import Formula, FormulaError, constant
+from farfield.formula import algebras as readings
 from farfield.zoo import Encoding, Fixed, Learned, Parameter, PerHead
 
 _WIDTH = 64  # of one head

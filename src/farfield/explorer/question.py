@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from farfield.formula import MAX_LENGTH, FormulaError
-from farfield.theory.receptive import exact_epsilon
-from farfield.theory.truncation import exact_bound
+from farfield.formula import FormulaError
+from farfield.formula.formula import MAX_LENGTH
+from farfield.theory.fields.receptive import exact_epsilon
+from farfield.theory.fields.windows import exact_bound
 
 LONGEST_QUERY = 8192  # characters of an address
 MOST_HEADS = 64

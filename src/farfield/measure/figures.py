@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farfield.figures import in_tokens, look, plain, save, style
+from farfield.theory.figures import in_tokens, look, plain, save, style
 
 if TYPE_CHECKING:
     from farfield.measure.gradient import ByGradient
@@ -85,7 +85,7 @@ def receptive_figure(
 
 def paper_figure(measured: Sequence[ByAttention], path: str | Path) -> list[Path]:
     """The paper's own view of ERF: normalised, first layer, as its appendix draws it."""
-    from farfield.theory.drawn import paper_curve
+    from farfield.theory.fields.drawn import paper_curve
 
     with style() as pyplot:
         figure, axes = pyplot.subplots(figsize=(4.6, 3.4))

@@ -20,7 +20,7 @@ from farfield.measure.loading import Text
 from farfield.measure.models import Model
 from farfield.measure.receptive import SHARES, encoding_name
 from farfield.nn.denormals import flush_denormals
-from farfield.theory.receptive import exact_epsilon
+from farfield.theory.fields.receptive import exact_epsilon
 
 
 @dataclass

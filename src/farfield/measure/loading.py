@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farfield.measure.models import Model, as_model
-from farfield.runfolder import CONFIG, FINISHED, MODEL, TOKENISER, read_config, read_settings
+from farfield.training.runfolder import CONFIG, FINISHED, MODEL, TOKENISER, read_config, read_settings
 
 if TYPE_CHECKING:
-    from farfield.presets import Settings
+    from farfield.training.settings import Settings
 
 WEIGHTS = (MODEL, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 
@@ -36,7 +36,7 @@ def load_model(name: str, training_length: int | None = None) -> Model:
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
-    import farfield.nn.model  # noqa: F401 - makes our models known to transformers
+    import farfield.nn.decoder.model  # noqa: F401 - makes our models known to transformers
 
     folder = Path(name).expanduser()
     if folder.exists():
@@ -112,10 +112,10 @@ def load_text(
 
     tokens: at most so many to be scored (one more is read: the first is only context).
     """
-    from farfield import tokeniser as tokenisers
-    from farfield.corpus import open_corpus
-    from farfield.data import tokenise
-    from farfield.training import corpus_of
+    from farfield.data import tokenizer as tokenisers
+    from farfield.data.corpus import open_corpus
+    from farfield.data.tokens import tokenise
+    from farfield.training.run import corpus_of
 
     settings = settings_of(model.name)
     if corpus is None and settings is None:

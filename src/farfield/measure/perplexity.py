@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from farfield.measure.extrapolation import DELTA, Verdict, verdict
 from farfield.measure.lengths import check_text, notes_on, parse_lengths, possible_lengths, training_length_of
 from farfield.measure.loading import Text
 from farfield.measure.memory import available, predicted
@@ -24,7 +25,6 @@ from farfield.measure.models import Model, Window
 from farfield.measure.protocols import Known, Piece, token_losses
 from farfield.measure.results import PROTOCOLS, VERSION, Row, Store, Task
 from farfield.measure.statistics import BLOCKS, block_sums, change_error, perplexity_error
-from farfield.measure.verdict import DELTA, Verdict, verdict
 from farfield.measure.windows import LostMass, trf_windows
 
 

@@ -26,8 +26,8 @@ from farfield.measure.loading import Text
 from farfield.measure.models import Model, Seen
 from farfield.measure.statistics import quantiles, rank_correlation
 from farfield.measure.windows import receptive_fields
-from farfield.theory.drawn import paper_curve as paper_curve
-from farfield.theory.receptive import exact_epsilon
+from farfield.theory.fields.drawn import paper_curve as paper_curve
+from farfield.theory.fields.receptive import exact_epsilon
 
 BLOCK_BYTES = 64 << 20  # what the attention weights of a block may take
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from farfield import durable
+from farfield.data import durable
 from farfield.measure.models import Window
 from farfield.measure.protocols import Piece, non_overlapping, sliding
 

@@ -215,7 +215,7 @@ def _bloom_forward(
 
 
 def _computed(layer: int, seen: Seen, visit: Callable[[int, Seen], None] | None) -> Tensor:
-    from farfield.nn.attention import attention
+    from farfield.nn.attention.api import attention
 
     if visit is not None:
         visit(layer, seen)

@@ -35,14 +35,14 @@ CURVES = ("delta", "identity", "lost", "paper", "sharper", "radius", "spread", "
 
 def one_head_output(seen: Seen, window: int | None = None) -> tuple[Tensor, Tensor]:
     """The attention output of every query within a window, and the log-sum-exp, in the type of the model."""
-    from farfield.nn.attention import attention
+    from farfield.nn.attention.api import attention
 
     return attention(seen.q, seen.k, seen.v, seen.bias, window=window, scale=seen.scale, skip=False, return_lse=True)
 
 
 def beyond(seen: Seen, window: int) -> tuple[Tensor, Tensor]:
     """The mean value that each query from `window` on would take from the keys beyond its window, and the lse there."""
-    from farfield.nn.attention import attention
+    from farfield.nn.attention.api import attention
 
     n = seen.k.shape[2]
     k, v = seen.k[:, :, : n - window], seen.v[:, :, : n - window]

@@ -25,8 +25,8 @@ SLACK = 1e-3  # on top of the exponent, for the rounding of the kernel's float32
 
 def receptive_fields(model: Model, epsilon: str | float | Fraction) -> list[list[int | None]]:
     """TRF(epsilon) of every layer and head, certified; None where the series diverges or is undecided."""
-    from farfield.theory.closed import DivergenceError, UndecidedError
-    from farfield.theory.receptive import exact_epsilon, trf
+    from farfield.theory.errors import DivergenceError, UndecidedError
+    from farfield.theory.fields.receptive import exact_epsilon, trf
 
     exact_epsilon(epsilon)
     known: dict[Any, int | None] = {}
@@ -116,7 +116,7 @@ def lost_mass(seen: Seen, window: int) -> tuple[Tensor, Tensor]:
 
 def split_lse(seen: Seen, window: int) -> tuple[Tensor, Tensor]:
     """The log-sum-exp of each row's logits within the window and beyond it, in float64, rows from `window` on."""
-    from farfield.nn.attention import attention
+    from farfield.nn.attention.api import attention
 
     n = seen.k.shape[2]
     _, near = attention(seen.q, seen.k, seen.v, seen.bias, window=window, scale=seen.scale, return_lse=True)

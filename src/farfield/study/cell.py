@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from farfield import durable
+from farfield.data import durable
 from farfield.study.plan import Cell, read_plan
 
 RECORDS, RUNS, PROGRESS, LOGS = "records", "runs", "progress", "logs"
@@ -68,7 +68,7 @@ class Told:
 def run_cell(out: Path, cell: Cell) -> bool:
     """Train and measure; True if it is finished, False if a signal stopped it."""
     from farfield.study.measuring import machine, measured
-    from farfield.training import train
+    from farfield.training.run import train
 
     told = Told(out, cell.key)
     run = out / RUNS / cell.run_key
@@ -100,9 +100,9 @@ def run_cell(out: Path, cell: Cell) -> bool:
 
 def prepare(cell: Cell) -> None:
     """Read the corpus of a cell once, so that the cells that share it do not all do it at the same time."""
-    from farfield import tokeniser as tokenisers
-    from farfield.data import cache_folder, tokenise
-    from farfield.training import corpus_of
+    from farfield.data import tokenizer as tokenisers
+    from farfield.data.tokens import cache_folder, tokenise
+    from farfield.training.run import corpus_of
 
     s = cell.settings
     corpus = corpus_of(s)
@@ -140,7 +140,7 @@ class _watched:  # noqa: N801 - used as a context
         self.thread = threading.Thread(target=self._watch, daemon=True)
 
     def _watch(self) -> None:
-        from farfield.runfolder import METRICS, read_metrics
+        from farfield.training.runfolder import METRICS, read_metrics
 
         before = None
         while not self.end.wait(0.5):

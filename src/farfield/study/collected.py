@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield import durable
+from farfield.data import durable
 from farfield.study.cell import RECORDS, SPEED, read_record
 from farfield.study.plan import Plan
 from farfield.study.published import GROUPS, necessity, sufficiency

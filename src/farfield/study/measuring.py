@@ -25,7 +25,7 @@ def measured(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
     from farfield.measure.truncation import truncation
     from farfield.nn.denormals import flush_denormals
     from farfield.study.predictions import heads_of
-    from farfield.theory.drawn import paper_curve
+    from farfield.theory.fields.drawn import paper_curve
 
     how, length = cell.measurement, cell.settings.length
     with flush_denormals():

@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from farfield import durable, zoo
-from farfield.presets import PRESETS, Settings, preset_settings, settings_from
+from farfield import zoo
+from farfield.data import durable
 from farfield.study.escaping import plain
+from farfield.training.settings import PRESETS, Settings, preset_settings, settings_from
 
 ENCODINGS = (
     "sinusoidal",

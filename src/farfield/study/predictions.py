@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from farfield.formula import Formula, FormulaError
-from farfield.theory.closed import UndecidedError
-from farfield.theory.convergence import check
-from farfield.theory.receptive import leak
+from farfield.theory.errors import UndecidedError
+from farfield.theory.fields.receptive import leak
+from farfield.theory.verdict.convergence import check
 
 if TYPE_CHECKING:
     from farfield.measure.models import Model

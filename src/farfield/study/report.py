@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import farfield
-from farfield import durable, zoo
+from farfield import zoo
+from farfield.data import durable
 from farfield.formula import FormulaError
 from farfield.study import findings, tables
 from farfield.study.collected import NONE, Study
 from farfield.study.escaping import plain, short
 from farfield.study.published import data_set, published
-from farfield.theory.convergence import check
+from farfield.theory.verdict.convergence import check
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -206,7 +207,7 @@ def _machine(fields: dict[str, Any]) -> str:
 
 def differences(study: Study) -> list[str]:
     """What differs from the paper, computed from the settings."""
-    from farfield.presets import preset_settings
+    from farfield.training.settings import preset_settings
 
     paper = preset_settings("paper-wikitext", encoding="alibi")
     settings = study.records[0]["settings"]

@@ -1,0 +1,260 @@
+"""The paper's comparison theorem: which of two encodings has the smaller receptive field.
+
+Theorem (the paper's third, repaired): if a(t)/A <= b(t)/B for all t >= t0, then TRF_a(epsilon) <= TRF_b(epsilon) for
+every epsilon with TRF_b(epsilon) >= t0. So the limit of r_a(t) - r_b(t) decides as epsilon -> 0. It says nothing about
+large epsilon, where the order may be the other way round: TRF_a > TRF_b exactly for the epsilon in the intervals
+(tail_b(j)/B, tail_a(j)/A], j = 1, 2, ..., and these are listed. "The smaller series has the smaller TRF" is false: a
+TRF does not change when the weights are scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from flint import arb
+
+from farfield.formula import Formula
+from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.exact.precision import precision
+from farfield.theory.fields.receptive import exact_epsilon, smallest
+from farfield.theory.sums.closed import Series
+from farfield.theory.sums.series import Encoding, bound_formula, series
+from farfield.theory.sums.shapes import Shape, shape
+
+_EVERY = 256  # every j up to here is looked at
+EVERY_INTERVAL = 64  # the exact intervals of epsilon are listed for j up to here
+_BITS = 128
+_FARTHEST = 1 << 40
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A stretch of j on which the order of the two tails is the same, and the epsilons that it covers."""
+
+    larger: str  # "a" or "b": whose receptive field is larger there
+    first: int
+    last: int | None
+    epsilon_low: float
+    epsilon_high: float
+
+    def contains(self, epsilon: float) -> bool:
+        """Whether epsilon lies in the covered stretch; between its intervals the two fields may be equal."""
+        return self.epsilon_low < epsilon <= self.epsilon_high
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Which of two encodings has the smaller receptive field as epsilon -> 0, why, and where the order turns."""
+
+    a: str
+    b: str
+    smaller: str | None  # "a", "b", "equal", or None if it could not be decided
+    steps: tuple[str, ...]
+    crossings: tuple[Crossing, ...] = ()
+    intervals: tuple[tuple[str, float, float], ...] = field(default=())  # (whose is larger, above, up to)
+    looked_down_to: float = 0.0
+
+    def sentence(self) -> str:
+        if self.smaller is None:
+            return f"which of {self.a} and {self.b} has the smaller receptive field as epsilon -> 0 was not decided"
+        if self.smaller == "equal":
+            return f"{self.a} and {self.b} have the same receptive field for every epsilon"
+        one, other = (self.a, self.b) if self.smaller == "a" else (self.b, self.a)
+        return f"{one} has the smaller receptive field as epsilon -> 0; {other} sees further"
+
+    def turns(self) -> list[str]:
+        """For which epsilon whose field is the larger: interval by interval if they are few, else as one stretch."""
+        name = {"a": self.a, "b": self.b}
+        return [f"{name[c.larger]} {self._where(c)}" for c in self.crossings]
+
+    def _where(self, c: Crossing) -> str:
+        own = [
+            f"{low:.6g} < epsilon <= {high:.6g}"
+            for whose, low, high in self.intervals
+            if whose == c.larger and c.epsilon_low <= low and high <= c.epsilon_high
+        ]
+        if c.last is not None and c.last <= EVERY_INTERVAL and 0 < len(own) <= 3:
+            return f"reaches further exactly for {' and '.join(own)}"
+        low = f"{c.epsilon_low:.6g} < " if c.epsilon_low else ""
+        return f"reaches further, or equally far, for {low}epsilon <= {c.epsilon_high:.6g}"
+
+
+def compare(
+    a: Encoding,
+    b: Encoding,
+    *,
+    parameters_a: dict[str, Any] | None = None,
+    parameters_b: dict[str, Any] | None = None,
+    names: tuple[str, str] | None = None,
+) -> Comparison:
+    """Compare two encodings by the growth of their weights, and find where their receptive fields cross."""
+    one, other = bound_formula(a, **(parameters_a or {})), bound_formula(b, **(parameters_b or {}))
+    names = names or (_name(a, one), _name(b, other))
+    found = [_series_or_none(f) for f in (one, other)]
+    if found[0] is None or found[1] is None:
+        return _with_divergent(names, found)
+    smaller, steps = _decide(one, other, found[0], found[1], names)
+    if smaller == "equal":
+        return Comparison(*names, smaller, tuple(steps))
+    crossings, intervals, lowest = _crossings(found[0], found[1], {"a": -1, "b": 1}.get(smaller or "", 0))
+    return Comparison(*names, smaller, tuple(steps), tuple(crossings), tuple(intervals), lowest)
+
+
+def _name(encoding: Encoding, formula: Formula) -> str:
+    return encoding if isinstance(encoding, str) else formula.text()
+
+
+def _series_or_none(formula: Formula) -> Series | None:
+    try:
+        return series(formula)
+    except DivergenceError:
+        return None
+
+
+def _with_divergent(names: tuple[str, str], found: list[Series | None]) -> Comparison:
+    steps = [
+        f"the sum of the weights of {n} diverges: it has no receptive field"
+        for n, s in zip(names, found, strict=True)
+        if s is None
+    ]
+    if found[0] is None and found[1] is None:
+        return Comparison(*names, None, tuple(steps))
+    smaller = "b" if found[0] is None else "a"
+    steps.append("the other one converges, so its receptive field is finite for every epsilon")
+    return Comparison(*names, smaller, tuple(steps))
+
+
+def _decide(one: Formula, other: Formula, a: Series, b: Series, names: tuple[str, str]) -> tuple[str | None, list[str]]:
+    """The order as epsilon -> 0 from the limit of r_a - r_b, with its steps."""
+    from farfield.theory.verdict import growth
+
+    if one == other:
+        return "equal", ["both are the same formula"]
+    shapes = [shape(f) for f in (one, other)]
+    if shapes[0] is not None and shapes[1] is not None and _but_constant(shapes[0]) == _but_constant(shapes[1]):
+        return "equal", ["the two biases differ by a constant, which scales the weights: shares stay the same"]
+    gap = growth.compare(one, other)
+    steps = [f"a is {names[0]}, b is {names[1]}", *gap.steps]
+    if gap.limit in ("+inf", "-inf"):
+        first, last = names if gap.limit == "-inf" else names[::-1]
+        steps.append(
+            f"so the weight of {first} over that of {last} tends to 0, whatever the two sums are: from some t0 on, "
+            f"b(t)/B of {first} is the smaller one"
+        )
+        steps.append(
+            f"by the comparison theorem TRF of {first} <= TRF of {last} for every epsilon for which the latter is at "
+            "least t0"
+        )
+        return ("a" if gap.limit == "-inf" else "b"), steps
+    if gap.limit == "constant":
+        return _constant_gap(gap, a, b, names, steps)
+    steps.append("the limit of the difference of the two biases does not decide the order")
+    return None, steps
+
+
+def _but_constant(a: Shape) -> Shape:
+    return {atom: c for atom, c in a.items() if atom is not None}
+
+
+def _constant_gap(
+    gap: Any, a: Series, b: Series, names: tuple[str, str], steps: list[str]
+) -> tuple[str | None, list[str]]:
+    from farfield.theory.exact import constants
+
+    with precision(_BITS):
+        value = arb(0) if gap.value is None else constants.ball(gap.value)
+        ratio = value.exp() * b.B() / a.B()
+        shown = f"{float(ratio.mid()):.6g}"
+        steps.append(f"so (weight of {names[0]})/A over (weight of {names[1]})/B tends to {shown}")
+        if ratio < 1 or ratio > 1:
+            smaller = "a" if ratio < 1 else "b"
+            first = names[0] if smaller == "a" else names[1]
+            steps.append(f"which is {'below' if ratio < 1 else 'above'} 1: {first} has the smaller TRF in the limit")
+            return smaller, steps
+    steps.append("which is 1 to the precision used: the order as epsilon -> 0 is not decided")
+    return None, steps
+
+
+# ---------------------------------------------------------------------------------------------------- crossings
+def _crossings(a: Series, b: Series, last: int) -> tuple[list[Crossing], list[tuple[str, float, float]], float]:
+    """Stretches of j with one order of the tails, for every j up to 256 and then on a grid refined at each change.
+
+    They are followed down to epsilon = 1e-12, and further if the order in the limit, `last`, is not met before.
+    """
+    end = 1
+    for s in (a, b):
+        try:
+            end = max(end, smallest(s, exact_epsilon("1e-12")))
+        except UndecidedError:
+            end = max(end, _EVERY)
+    with precision(_BITS + end.bit_length()):
+        share_a, share_b = _share(a), _share(b)
+
+        def order(j: int) -> int:
+            gap = share_a(j) - share_b(j)
+            return 1 if gap > 0 else -1 if gap < 0 else 0
+
+        while last and order(end) == -last and end < _FARTHEST:
+            end *= 2
+        lowest = float(share_a(end).max(share_b(end)).mid())
+        first = max(a.start, b.start) + 1
+        places = list(range(first, min(end, _EVERY) + 1))
+        j = _EVERY
+        while j < end:
+            j = min(end, j + max(1, j // 8))
+            places.append(j)
+        signs = [order(j) for j in places]
+        runs: list[tuple[int, int, int]] = []
+        low = places[0] if places else first
+        for i in range(1, len(places)):
+            if signs[i] != signs[i - 1]:
+                edge = _change(order, places[i - 1], places[i])
+                runs.append((signs[i - 1], low, edge - 1))
+                low = edge
+        if places:
+            runs.append((signs[-1], low, places[-1]))
+        found = [_crossing(s, lo, hi, share_a, share_b, hi == end and s == last) for s, lo, hi in runs if s]
+        near = [
+            _interval(s, j, share_a, share_b) for s, j in zip(signs, places, strict=True) if s and j <= EVERY_INTERVAL
+        ]
+    return found, _merged(near), lowest
+
+
+def _share(s: Series) -> Callable[[int], Any]:
+    total = s.B()
+    return lambda j: s.tail(j) / total
+
+
+def _change(order: Callable[[int], int], low: int, high: int) -> int:
+    """The first j after `low` with another order than at `low`, if there is one change between the two."""
+    here = order(low)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if order(middle) == here else (low, middle)
+    return high
+
+
+def _interval(s: int, j: int, share_a: Callable[[int], Any], share_b: Callable[[int], Any]) -> tuple[str, float, float]:
+    ends = sorted((float(share_a(j).mid()), float(share_b(j).mid())))
+    return ("a" if s > 0 else "b", ends[0], ends[1])
+
+
+def _crossing(
+    s: int, low: int, high: int, share_a: Callable[[int], Any], share_b: Callable[[int], Any], last: bool
+) -> Crossing:
+    above, below = (share_a, share_b) if s > 0 else (share_b, share_a)
+    bottom = 0.0 if last else float(below(high).mid())
+    return Crossing("a" if s > 0 else "b", low, None if last else high, bottom, float(above(low).mid()))
+
+
+def _merged(intervals: list[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
+    """Overlapping intervals of the same order joined, from large epsilon to small."""
+    joined: list[tuple[str, float, float]] = []
+    for whose, low, high in intervals:
+        if joined and joined[-1][0] == whose and high >= joined[-1][1]:
+            joined[-1] = (whose, low, joined[-1][2])
+        else:
+            joined.append((whose, low, high))
+    return joined

@@ -1,0 +1,1 @@
+"""One run: settings in, a trained model out, and nothing lost when it is killed."""

@@ -1,0 +1,68 @@
+"""The site builds offline, without a warning, and takes nothing from another host."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mkdocs", reason="the site needs the extra docs: pip install -e '.[docs]'")
+pytest.importorskip("mkdocstrings_handlers.python", reason="the site needs the extra docs: pip install -e '.[docs]'")
+
+ROOT = Path(__file__).resolve().parents[2]
+OFFLINE = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}  # nobody listens there
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, as the command of CONTRIBUTING.md makes it."""
+    folder = tmp_path_factory.mktemp("site")
+    call = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(call, cwd=ROOT, env=OFFLINE, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+def test_it_builds_strictly_and_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 25
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r"<(?:script|img|iframe|source)[^>]*\bsrc=[\"']?([^\"'\s>]+)", text)
+        loaded += re.findall(r"<link[^>]*\bhref=[\"']?([^\"'\s>]+)", text)
+        assert not [target for target in loaded if re.match(r"(?:https?:)?//", target)], page.name
+    for sheet in site.rglob("*.css"):
+        text = sheet.read_text(encoding="utf-8")
+        assert not re.findall(r"url\([\"']?(?:https?:)?//[^)]*\)|@import[^;]*//", text), sheet.name
+
+
+def test_every_page_of_docs_is_on_it(site: Path) -> None:
+    missing = [
+        page
+        for page in (ROOT / "docs").rglob("*.md")
+        if not (site / page.relative_to(ROOT / "docs")).with_suffix(".html").exists()
+    ]
+    assert not missing
+
+
+def test_what_the_package_offers_has_its_entry_and_a_sentence(site: Path) -> None:
+    import farfield
+
+    text = "".join(page.read_text(encoding="utf-8") for page in sorted((site / "api").glob("*.html")))
+    for name, place in farfield._PLACES.items():
+        if name != "ENCODINGS":  # a list, which `farfield zoo` prints
+            entry = text.partition(f'id="{place}.{name}" class="doc doc-heading"')[2].partition(
+                ' class="doc doc-heading"'
+            )[0]
+            assert "<p>" in entry, f"{place}.{name}"
+
+
+def test_commands_of_the_pages_survive(site: Path) -> None:
+    """Fences with words such as `no-run` are not Python-Markdown's; they must still become blocks."""
+    text = (site / "training.html").read_text(encoding="utf-8")
+    assert "```" not in text
+    assert "no-run" not in text
