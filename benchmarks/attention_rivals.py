@@ -19,8 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from farfield.nn import Bias
-from farfield.nn.attention import api as attention
+from farfield.nn import Bias, attention
 
 HEADS, WIDTH, LARGEST_LOGIT = 8, 64, 4.0
 Call = Callable[[Tensor, Tensor, Tensor], Tensor]

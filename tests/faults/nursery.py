@@ -115,7 +115,7 @@ def start(order: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    assert farfield.nn.model
+    assert farfield.nn.decoder.model
     assert farfield.training.trainer
     print("ready", flush=True)
     for line in sys.stdin:

@@ -10,8 +10,7 @@ import torch
 import farfield
 from farfield import zoo
 from farfield.formula import FormulaError, parse
-from farfield.nn import Bias, Rope, Sinusoidal, T5Bias, bias_of
-from farfield.nn.attention import api as attention
+from farfield.nn import Bias, Rope, Sinusoidal, T5Bias, attention, bias_of
 
 SOURCE = pathlib.Path(farfield.__file__).parent
 ADDITIVE = [name for name, e in zoo.ENCODINGS.items() if e.formula is not None and name != "t5"]

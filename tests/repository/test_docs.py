@@ -253,17 +253,6 @@ def test_modules_that_are_named_exist(page: Path) -> None:
         assert name in here or name == "transformer_rpe.py", f"{name_of(page)}: {name}"  # the authors' file
 
 
-def test_the_readme_tree_names_files_that_exist() -> None:
-    tree = (ROOT / "README.md").read_text(encoding="utf-8").rpartition("```text\n")[2].partition("```")[0]
-    folders: list[str] = []
-    assert tree.strip()
-    for line in tree.splitlines():
-        name = line.split()[0]
-        depth = (len(line) - len(line.lstrip())) // 2
-        folders = [*folders[:depth], name]
-        assert (ROOT / "".join(folders)).exists(), "".join(folders)
-
-
 def test_the_readme_marks_the_test_command() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     marked = re.findall(r"<!-- test-command -->\s*```bash\n(.+)\n```\s*<!-- /test-command -->", text)

@@ -77,7 +77,7 @@ def generate_command(
     if sample:
         options["temperature"] = temperature
     if not full:
-        bounds = {"logit_bound": logit_bound, "policy": policy, "context": context}
+        bounds: dict[str, Any] = {"logit_bound": logit_bound, "policy": policy, "context": context}
         farfield.bound(model, epsilon, **bounds)
         options["past_key_values"] = farfield.BoundedCache(model, epsilon, **bounds)
         options["prefill_chunk_size"] = CHUNK

@@ -62,7 +62,7 @@ class Formula:
     def __str__(self) -> str:
         return self.text()
 
-    # The readings: each is one fold with its own algebra (readings.py).
+    # The readings: each is one fold with its own algebra (algebras.py).
     def text(self) -> str:
         """The formula as text that parses back to itself."""
         from farfield.formula import text as spelling

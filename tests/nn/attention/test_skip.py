@@ -5,9 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield.nn import Bias
-from farfield.nn.attention import api as attention
-from farfield.nn.attention import reference
+from farfield.nn import Bias, attention, reference
 from farfield.nn.attention.skip import Certificate, Reach
 
 ULP = 2.0**-24

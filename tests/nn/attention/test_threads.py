@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from farfield.nn import Bias
-from farfield.nn.attention import api as attention
+from farfield.nn import Bias, attention
 from farfield.nn.attention import threads as team
 from farfield.nn.attention.blocks import plan, shares, spans_of
 from farfield.nn.attention.skip import Reach

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from farfield.nn import Bias
-from farfield.nn.attention import api as attention
+from farfield.nn import Bias, attention
 
 Q = torch.zeros(2, 4, 6, 8)
 BIAS = torch.zeros(4, 6)
@@ -56,7 +55,7 @@ def test_the_same_mistakes_in_shape_are_caught_by_the_annotations(checked):
     import jaxtyping
 
     with pytest.raises(jaxtyping.TypeCheckError):
-        checked(attention)(Q, Q[:, :, :5], Q, BIAS)
+        checked(attention.attention)(Q, Q[:, :, :5], Q, BIAS)
 
 
 @pytest.mark.parametrize(

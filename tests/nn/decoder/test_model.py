@@ -83,7 +83,8 @@ def test_the_loss_in_bfloat16_has_float32_gradients_for_float32_weights() -> Non
 def peak_growth(code: str) -> float:
     """By how many MB the peak memory of a fresh process grows while it runs some lines."""
     before = "import torch; torch.set_num_threads(1)\nfrom farfield.training.estimate import peak_memory\n"
-    before += "from farfield.nn.loss import vocabulary_loss\nfrom farfield.nn.model import *\nbefore = peak_memory()\n"
+    before += "from farfield.nn.decoder.loss import vocabulary_loss\nfrom farfield.nn.decoder.model import *\n"
+    before += "before = peak_memory()\n"
     return float(run_python(f"{before}{code}\nprint((peak_memory() - before) / 1e6)"))
 
 
@@ -284,7 +285,7 @@ def test_a_mere_import_of_farfield_makes_the_model_known(tmp_path: Path, order: 
         "farfield first": ("import farfield", "from transformers import AutoModelForCausalLM, AutoConfig"),
         "transformers first": ("from transformers import AutoModelForCausalLM, AutoConfig", "import farfield"),
         "model first": (
-            "from farfield.nn.model import FarfieldForCausalLM",
+            "from farfield.nn.decoder.model import FarfieldForCausalLM",
             "from transformers import AutoModelForCausalLM, AutoConfig",
         ),
     }[order]

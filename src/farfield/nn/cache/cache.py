@@ -1,7 +1,7 @@
 """A key/value cache whose size a certificate fixes: memory and time per token stay constant however long the text.
 
 Each head keeps a window of the last keys and drops the rest. What the dropped keys could still contribute is bounded at
-every token (certified.py), from nothing but numbers that the cache has; the largest share of attention that any token
+every token (bounds.py), from nothing but numbers that the cache has; the largest share of attention that any token
 can have lost is always at hand as a table. The certificate is for each attention layer by itself, given the queries,
 keys and values that reach it: it says nothing about the network as a whole. What the whole loses can be measured
 (streaming.py), not certified.

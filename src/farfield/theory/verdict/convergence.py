@@ -2,7 +2,7 @@
 
 `check` is sound in every case: it says "converges" or "diverges" only with a proof, and "undecided" otherwise. The
 proof of a concrete formula ends in a certificate, an inequality from an explicit distance on (ladder.py); a formula
-with open parameters gets a decision tree over the signs that matter (region.py) and the exact condition.
+with open parameters gets a decision tree over the signs that matter (regions.py) and the exact condition.
 """
 
 from __future__ import annotations
