@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import farfield
-from farfield import formula as language
 from farfield.formula import FormulaError, grammar, parse
+from farfield.formula import formula as language
 from farfield.formula import tree as expression
 
 

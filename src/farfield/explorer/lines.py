@@ -23,7 +23,7 @@ def python(found: Encoding, text: str, values: Mapping[str, str], start: int, ep
     """Lines of Python; `bound` is the bound on the scores if a window was certified."""
     lines = ["import farfield as ff"]
     if bound is not None:
-        lines.append("from farfield.theory.truncation import smallest_window")
+        lines.append("from farfield.theory.fields.windows import smallest_window")
     if found.formula is None:
         return "\n".join([*lines, "", f"print(ff.check({text!r}).proof)"])
     after = f", start={start}" if start else ""
