@@ -17,7 +17,7 @@ from farfield.theory.checker.constants import MINUS, ONE, ZERO, Constant, Unknow
 from farfield.theory.checker.intervals import FROM_ZERO_TO_ONE, UNIT_WAVE, Interval, exactly, span
 from farfield.theory.checker.monomials import UNIT, Domain, Monomial, as_key, as_monomial, compare, raised, times
 
-MAX_EXACT = 8  # terms of a coefficient that stays exact
+MAX_EXACT = 24  # terms of a coefficient that stays exact
 Coefficient = Constant | Interval
 Expansion = tuple[tuple[Monomial, Coefficient], ...]
 NULL: Expansion = ()
@@ -38,7 +38,7 @@ def _plus(c: Coefficient, d: Coefficient) -> Coefficient:
 
 
 def _by(c: Coefficient, d: Coefficient) -> Coefficient:
-    if isinstance(c, Constant) and isinstance(d, Constant) and len(c.terms) * len(d.terms) <= MAX_EXACT:
+    if isinstance(c, Constant) and isinstance(d, Constant) and len(c.terms) * len(d.terms) <= MAX_EXACT // 2:
         return c * d
     return interval(c) * interval(d)
 

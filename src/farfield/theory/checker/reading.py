@@ -105,11 +105,12 @@ class Reading:
         return found
 
     def not_negative(self, node: Node) -> bool:
-        """Whether a part is shown to be at least 0 on the whole domain."""
+        """Whether a part is shown to have a value on the whole domain that is at least 0."""
+        rule = _NOT_NEGATIVE.get(node.op)
         try:
-            return self.sign(node) == 1
+            return (rule is not None and rule(self, node)) or self.calculus.never_negative(self.value(node))
         except UnknownError:
-            return self.calculus.never_negative(self.value(node))
+            return self.sign(node) == 1
 
     def size(self, node: Node) -> Size:
         """ln|value|, wherever the value is not 0; it may be 0 only where a wave of the result is."""
@@ -336,6 +337,31 @@ _SIGNS: dict[str, Callable[[Reading, Node], int]] = {
     "neg": lambda r, node: -r.sign(node.args[0]),
     "sqrt": _sign_of_root,
     "**": _sign_of_root,
+}
+
+
+def _even_power(r: Reading, node: Node) -> bool:
+    e = _exponent(r, node.args[1])
+    if e is not None and e.rational is not None and e.rational.q == 1 and e.rational >= 0 and e.rational.p % 2 == 0:
+        r.value(node.args[0])
+        return True
+    return e is not None and sign(e) >= 0 and r.not_negative(node.args[0])
+
+
+def _has_value(r: Reading, node: Node) -> bool:
+    r.value_or_nothing(node)
+    return True
+
+
+_NOT_NEGATIVE: dict[str, Callable[[Reading, Node], bool]] = {
+    "abs": _has_value,
+    "exp": _has_value,
+    "sqrt": lambda r, node: r.not_negative(node.args[0]),
+    "+": lambda r, node: all(r.not_negative(a) for a in node.args),
+    "*": lambda r, node: all(r.not_negative(a) for a in node.args),
+    "/": lambda r, node: r.not_negative(node.args[0]) and r.sign(node.args[1]) == 1,
+    "min": lambda r, node: all(r.not_negative(a) for a in node.args),
+    "**": _even_power,
 }
 
 
