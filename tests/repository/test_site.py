@@ -72,3 +72,11 @@ def test_commands_of_the_pages_survive(site: Path) -> None:
     text = (site / "training.html").read_text(encoding="utf-8")
     assert "```" not in text
     assert "no-run" not in text
+
+
+def test_the_map_has_every_file_with_its_sentence(site: Path) -> None:
+    text = (site / "files.html").read_text(encoding="utf-8")
+    for folder in ("src/farfield", "tests", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert path.name == "__init__.py" or f"<code>{path.name}</code>" in text, path
+    assert "Every named encoding: one formula each" in text
