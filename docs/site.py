@@ -40,7 +40,7 @@ def map_of_files() -> str:
     """Every Python file with the first sentence of its docstring, folder by folder."""
     out = [
         "# Every file",
-        "Written when the site is built: what each file says of itself, in its docstring's first lines.",
+        "Written when the site is built, from the first lines of each docstring.",
     ]
     for top in MAPPED:
         folders = sorted({path.parent for path in (ROOT / top).rglob("*.py")})
