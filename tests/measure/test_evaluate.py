@@ -175,7 +175,7 @@ def test_a_saved_folder_of_transformers_is_measured(make, tmp_path, capsys):
     network = make()
     network.resize_token_embeddings(257)
     network.save_pretrained(tmp_path / "model")
-    arguments = ["--corpus", "python", "--tokeniser", "bytes", "--tokens", "100", "--lengths", "1x,2x"]
+    arguments = ["--corpus", "python", "--tokenizer", "bytes", "--tokens", "100", "--lengths", "1x,2x"]
     arguments += ["--training-length", "32"] if make is bloom else []
     rows = said(capsys, "evaluate", tmp_path / "model", *arguments, "--protocol", "non-overlapping", "--json")
     # GPT-2's positions end at 32: it says so and measures up to there
@@ -218,7 +218,7 @@ def test_lengths_that_are_no_multiples_are_noted(text):
         (["--level", "0"], "level"),
         (["--tokens", "0"], "tokens"),
         (["--corpus", "/no/such/text"], "no corpus"),
-        (["--tokeniser", "/no/such.json"], "tokeniser"),
+        (["--tokenizer", "/no/such.json"], "tokenizer"),
         (["--protocol", "guessing"], "guessing"),
     ],
 )
@@ -257,7 +257,7 @@ def test_a_model_without_training_length_or_text_says_so(tmp_path, text):
     with pytest.raises(ValueError, match=r"tokenizer\.json"):
         load_text(model, "python")
     with pytest.raises(ValueError, match="257 words"):
-        load_text(model, "python", tokeniser="bytes")
+        load_text(model, "python", tokenizer="bytes")
 
 
 def test_the_help_needs_no_torch():

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json
+from farfield.commands.options import Json, Tokenizer
 
 if TYPE_CHECKING:
     from farfield.measure import Evaluation, Score
@@ -35,7 +35,7 @@ def evaluate_command(
     epsilon: str | None = None,
     level: Annotated[float, Parameter(name=("--level", "--delta"))] = 0.02,
     training_length: int | None = None,
-    tokeniser: str | None = None,
+    tokenizer: Tokenizer = None,
     batch: int | None = None,
     out: Path | None = None,
     figure: Path | None = None,
@@ -68,7 +68,7 @@ def evaluate_command(
         The largest rise of perplexity above its lowest that still counts as extrapolation.
     training_length
         For models that do not say it.
-    tokeniser
+    tokenizer
         For models without one: `bytes`, a tokenizer.json, or a name on the hub.
     batch
         Samples read at once; halved where it does not fit.
@@ -89,7 +89,7 @@ def evaluate_command(
         raise ValueError(f"The level is {level}; it must be a positive number, such as 0.02 for 2 %.")
     with progress("reading the model", quiet) as watch:
         subject = load_model(model, training_length)
-        text = load_text(subject, corpus, split=split, tokens=tokens, tokeniser=tokeniser, progress=not quiet)
+        text = load_text(subject, corpus, split=split, tokens=tokens, tokenizer=tokenizer, progress=not quiet)
         result = evaluate(
             subject,
             text,

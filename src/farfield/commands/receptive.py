@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json
+from farfield.commands.options import Json, Tokenizer
 
 if TYPE_CHECKING:
     from farfield.commands.evaluate import Watch
@@ -32,7 +32,7 @@ def receptive_command(
     outputs: int = 16,
     windows: str | None = None,
     training_length: int | None = None,
-    tokeniser: str | None = None,
+    tokenizer: Tokenizer = None,
     figure: Path | None = None,
     quiet: bool = False,
     as_json: Json = False,
@@ -64,7 +64,7 @@ def receptive_command(
         The windows j of --truncate, as "16,64,256"; powers of two unless given.
     training_length
         For models that do not say it.
-    tokeniser
+    tokenizer
         For models without one: `bytes`, a tokenizer.json, or a name on the hub.
     figure
         Write the figure here, as PNG and SVG.
@@ -89,7 +89,7 @@ def receptive_command(
             model = load_model(name, training_length)
             wanted = parse_lengths(length, training_length_of(model))[:1] if length else [_usual(model)]
             n = possible_lengths(model, wanted)[0][0]
-            text = load_text(model, corpus, split=split, tokens=chunks * n, tokeniser=tokeniser)
+            text = load_text(model, corpus, split=split, tokens=chunks * n, tokenizer=tokenizer)
             check_text(len(text) - 1, [n], f"The {split} text")
             step = _stepper(watch, name, number / len(models), model.layers * chunks * len(models))
 

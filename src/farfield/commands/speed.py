@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json
+from farfield.commands.options import Json, Tokenizer
 
 if TYPE_CHECKING:
     from farfield.measure import Speed
@@ -28,7 +28,7 @@ def speed_command(
     repeats: int = 3,
     preset: str = "small",
     training_length: int | None = None,
-    tokeniser: str | None = None,
+    tokenizer: Tokenizer = None,
     figure: Path | None = None,
     quiet: bool = False,
     as_json: Json = False,
@@ -57,7 +57,7 @@ def speed_command(
         Size of the random model, if no model is given.
     training_length
         For models that do not say it.
-    tokeniser
+    tokenizer
         For models without one: `bytes`, a tokenizer.json, or a name on the hub.
     figure
         Write the figure here, as PNG and SVG.
@@ -78,7 +78,7 @@ def speed_command(
             subject, text = random_model(preset, tokens)
         else:
             subject = load_model(model, training_length)
-            text = load_text(subject, corpus, split=split, tokens=tokens, tokeniser=tokeniser)
+            text = load_text(subject, corpus, split=split, tokens=tokens, tokenizer=tokenizer)
         done = [0]
 
         def step(label: str) -> None:

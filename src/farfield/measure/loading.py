@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farfield.measure.models import Model, as_model
-from farfield.training.runfolder import CONFIG, FINISHED, MODEL, TOKENISER, read_config, read_settings
+from farfield.training.runfolder import CONFIG, FINISHED, MODEL, TOKENIZER, read_config, read_settings
 
 if TYPE_CHECKING:
     from farfield.training.settings import Settings
@@ -116,7 +116,7 @@ def load_text(
     *,
     split: str = "test",
     tokens: int | None = None,
-    tokeniser: str | None = None,
+    tokenizer: str | None = None,
     progress: bool = False,
 ) -> Text:
     """The tokens of a split for this model.
@@ -126,18 +126,18 @@ def load_text(
         corpus: `python`, a path, or a data set of the hub; the one that a run was trained on unless given.
         split: "train", "valid" or "test".
         tokens: At most so many to be scored (one more is read: the first is only context); all unless given.
-        tokeniser: `bytes`, a tokenizer.json, or a name on the hub; the model's own unless given.
+        tokenizer: `bytes`, a tokenizer.json, or a name on the hub; the model's own unless given.
         progress: Show how far it is.
 
     Returns:
         The tokens, and what they are.
 
     Raises:
-        ValueError: If there is no such corpus or tokeniser, or the tokeniser does not fit the model.
+        ValueError: If there is no such corpus or tokenizer, or the tokenizer does not fit the model.
     """
-    from farfield.data import tokenizer as tokenisers
     from farfield.data.corpus import open_corpus
-    from farfield.data.tokens import tokenise
+    from farfield.data.tokenizer import byte_tokenizer, load_tokenizer, vocabulary_size
+    from farfield.data.tokens import tokenize
     from farfield.training.run import corpus_of
 
     settings = settings_of(model.name)
@@ -149,17 +149,17 @@ def load_text(
         assert corpus is not None
         source = open_corpus(corpus)
     folder = Path(model.name).expanduser()
-    if tokeniser is None and folder.exists() and not (folder / TOKENISER).exists():
-        raise ValueError(f"{model.name!r} has no {TOKENISER}: give --tokeniser (bytes, a tokenizer.json, or a hub id).")
+    if tokenizer is None and folder.exists() and not (folder / TOKENIZER).exists():
+        raise ValueError(f"{model.name!r} has no {TOKENIZER}: give --tokenizer (bytes, a tokenizer.json, or a hub id).")
     chosen = (
-        tokenisers.byte_tokeniser()
-        if tokeniser == "bytes"
-        else tokenisers.load_tokeniser(tokeniser or str(folder if folder.exists() else model.name))
+        byte_tokenizer()
+        if tokenizer == "bytes"
+        else load_tokenizer(tokenizer or str(folder if folder.exists() else model.name))
     )
-    size = tokenisers.size_of(chosen)
+    size = vocabulary_size(chosen)
     if size > model.words:
-        raise ValueError(f"The tokeniser has {size} words, but {model.name} knows only {model.words}.")
-    read = tokenise(source, split, chosen, progress=progress)
+        raise ValueError(f"The tokenizer has {size} words, but {model.name} knows only {model.words}.")
+    read = tokenize(source, split, chosen, progress=progress)
     ids = read.ids if tokens is None else read.ids[: tokens + 1]
     about = {"corpus": source.name, "split": split, "sha256": read.sha256, "tokens": len(ids) - 1}
     return Text(np.asarray(ids), about)

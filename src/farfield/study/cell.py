@@ -19,6 +19,7 @@ from typing import Any
 
 from farfield.data import durable
 from farfield.study.plan import Cell, read_plan
+from farfield.training.settings import settings_from
 
 RECORDS, RUNS, PROGRESS, LOGS = "records", "runs", "progress", "logs"
 PREPARE, SPEED = "prepare", "speed"
@@ -42,7 +43,8 @@ def read_record(out: Path, cell: Cell) -> dict[str, Any] | None:
     """What was measured of a cell, if it is finished."""
     try:
         record = json.loads(record_path(out, cell).read_bytes())
-        return record if record["version"] == VERSION and record["settings"] == cell.json()["settings"] else None
+        same = settings_from(record["settings"], "a record") == cell.settings
+        return record if record["version"] == VERSION and same else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -100,15 +102,15 @@ def run_cell(out: Path, cell: Cell) -> bool:
 
 def prepare(cell: Cell) -> None:
     """Read the corpus of a cell once, so that the cells that share it do not all do it at the same time."""
-    from farfield.data import tokenizer as tokenisers
-    from farfield.data.tokens import cache_folder, tokenise
+    from farfield.data.tokenizer import make_tokenizer
+    from farfield.data.tokens import cache_folder, tokenize
     from farfield.training.run import corpus_of
 
     s = cell.settings
     corpus = corpus_of(s)
-    tokeniser = tokenisers.make_tokeniser(s.tokeniser, corpus, s.vocabulary, cache_folder())
+    tokenizer = make_tokenizer(s.tokenizer, corpus, s.vocabulary, cache_folder())
     for split in ("train", "valid", "test"):
-        tokenise(corpus, split, tokeniser, progress=False)
+        tokenize(corpus, split, tokenizer, progress=False)
 
 
 def run_speed(out: Path, cell: Cell) -> None:

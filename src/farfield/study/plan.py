@@ -71,12 +71,12 @@ class Cell:
     @property
     def key(self) -> str:
         """A file name that tells the cell from every other."""
-        return self._name({"settings": self.settings.model_dump(mode="json"), "measurement": asdict(self.measurement)})
+        return self._name({"settings": self.settings.identity(), "measurement": asdict(self.measurement)})
 
     @property
     def run_key(self) -> str:
         """The name of the run folder: another measurement needs no other training."""
-        return self._name(self.settings.model_dump(mode="json"))
+        return self._name(self.settings.identity())
 
     def _name(self, decided_by: dict[str, Any]) -> str:
         digest = hashlib.sha256(json.dumps(decided_by, sort_keys=True).encode()).hexdigest()[:10]
