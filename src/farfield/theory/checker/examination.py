@@ -52,6 +52,7 @@ def examine(formula: Formula, verdict: str, certificate: Certificate | Any, *, s
     if formula.parameters:
         raise ValueError(f"a certificate is about a formula without parameters, not one in {formula.parameters}")
     claim = read(certificate)
+    formula = formula.primitive
     constants.forget()
     monomials.forget()
     try:

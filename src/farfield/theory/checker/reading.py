@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from flint import arb, fmpq
 
 from farfield.formula import Node, number
+from farfield.formula.functions import reading
 from farfield.formula.tree import substitute
 from farfield.theory.checker import constants
 from farfield.theory.checker.constants import MINUS, ONE, Constant, UnknownError, rational, sign
@@ -78,8 +79,6 @@ class Reading:
         found = self._values.get(id(node))
         if found is None:
             self.calculus.effort.spend(1)
-            if node.op not in _VALUES:
-                raise UnknownError(f"the checker does not know {node.op}")
             found = _VALUES[node.op](self, node)
             if node.args and "t" not in node.free():
                 found = _simplified(found)
@@ -282,7 +281,7 @@ def _nothing(r: Reading, node: Node) -> Value:
     return NOTHING
 
 
-_VALUES: dict[str, Callable[[Reading, Node], Value]] = {
+_RULES: dict[str, Callable[[Reading, Node], Value]] = {
     "name": _name,
     "number": _number,
     "pi": lambda r, node: constant(constants.pi()),
@@ -305,6 +304,7 @@ _VALUES: dict[str, Callable[[Reading, Node], Value]] = {
     "where": _where,
     "sum": _sum,
 }
+_VALUES = reading("checker: expansions", _RULES, more=("name", "number", "pi", "-inf", "where", "sum"))
 
 
 # ------------------------------------------------------------------------------------------------ the table of signs

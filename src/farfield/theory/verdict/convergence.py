@@ -96,12 +96,13 @@ def check(
     try:
         if formula.parameters:
             domains = [p.domain for p in named.parameters if p.name in formula.parameters] if named else []
-            return _check_family(formula, domains, start, deadline)
-        verdict = _check_concrete(formula, start, deadline)
-        accepted(formula, verdict.verdict, verdict.certificate, start)
-        return verdict
+            verdict = _check_family(formula.primitive, domains, start, deadline)
+        else:
+            verdict = _check_concrete(formula.primitive, start, deadline)
+            accepted(formula.primitive, verdict.verdict, verdict.certificate, start)
     except UndecidedError as error:
-        return Verdict(formula.text(), "undecided", steps=[f"not decided: {error}"], start=start)
+        verdict = Verdict("", "undecided", steps=[f"not decided: {error}"], start=start)
+    return replace(verdict, formula=formula.text())
 
 
 def _check_concrete(formula: Formula, start: int, deadline: float) -> Verdict:
