@@ -30,30 +30,33 @@ class Text:
         return len(self.ids)
 
 
-def load_model(name: str, training_length: int | None = None) -> Model:
+def load_model(name: str, training_length: int | None = None, *, device: str | None = None) -> Model:
     """The model in a run folder or a saved folder, or of this id on the Hugging Face hub."""
     import torch
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
     import farfield.nn.decoder.model  # noqa: F401 - makes our models known to transformers
+    from farfield.training.devices import chosen_device
 
     folder = Path(name).expanduser()
     if folder.exists():
         _check_folder(folder)
-    cuda = torch.cuda.is_available()
+    place = chosen_device(device)
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         network = AutoModelForCausalLM.from_pretrained(
-            str(folder) if folder.exists() else name, dtype="auto" if cuda else torch.float32, trust_remote_code=False
+            str(folder) if folder.exists() else name,
+            dtype=torch.float32 if place.type == "cpu" else "auto",
+            trust_remote_code=False,
         )
     except Exception as error:  # whatever transformers, the hub or a broken file raises
         raise ValueError(_cannot_load(name, folder.exists(), error)) from None
     finally:
         if shown:
             logging.enable_progress_bar()
-    model = as_model(network.to("cuda" if cuda else "cpu"), name, training_length)
+    model = as_model(network.to(place), name, training_length)
     model.identity = {"model": name, "weights": _weights(folder, network)}
     return model
 
@@ -115,7 +118,7 @@ def load_text(
     from farfield.data.corpus import open_corpus
     from farfield.data.tokenizer import byte_tokenizer, load_tokenizer, vocabulary_size
     from farfield.data.tokens import tokenize
-    from farfield.training.run import corpus_of
+    from farfield.training.text import corpus_of
 
     settings = settings_of(model.name)
     if corpus is None and settings is None:
