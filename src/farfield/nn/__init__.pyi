@@ -3,6 +3,9 @@ from .attention.reference import reference as reference
 from .bias import Bias as Bias
 from .bias import T5Bias as T5Bias
 from .bias import bias_of as bias_of
+from .cache.streaming import change_of_loss as change_of_loss
+from .decoder.config import FarfieldConfig as FarfieldConfig
+from .decoder.model import FarfieldForCausalLM as FarfieldForCausalLM
 from .decoder.positions import Rope as Rope
 from .decoder.positions import Sinusoidal as Sinusoidal
 from .denormals import flush_denormals as flush_denormals
