@@ -72,7 +72,7 @@ class Settings(BaseModel):
 
     encoding: Annotated[str, Field(max_length=4000), Parameter(allow_leading_hyphen=True, show_default=False)] = ""
     """A name from the zoo (`farfield zoo`) or a formula such as "-k*t"."""
-    parameters: Annotated[dict[str, Value], Parameter(parse=False)] = {}
+    parameters: Annotated[Mapping[str, Value], Parameter(parse=False)] = {}
     """Values for the formula's parameters: a number, a constant such as "1/16", or one for each head."""
     corpus: Name = "python"
     """`python` (the standard library's source), a file or folder, a data set of the hub, hub:OWNER/NAME[:CONFIG]."""
