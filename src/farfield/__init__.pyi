@@ -6,6 +6,7 @@ from .formula import parse as parse
 from .measure.perplexity import evaluate as evaluate
 from .nn.cache.bounded import bound as bound
 from .nn.cache.cache import BoundedCache as BoundedCache
+from .study.conduct import study as study
 from .theory.checker.examination import examine as examine
 from .theory.fields.comparison import compare as compare
 from .theory.fields.design import design as design

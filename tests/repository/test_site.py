@@ -54,11 +54,12 @@ def test_what_the_package_offers_has_its_entry_and_a_sentence(site: Path) -> Non
     import farfield
 
     text = "".join(page.read_text(encoding="utf-8") for page in sorted((site / "api").glob("*.html")))
-    rooms = {"ENCODINGS", "measure", "nn", "scaling"}  # a list, which `farfield zoo` prints, and modules
+    rooms = {"ENCODINGS", "measure", "nn", "scaling", "study"}  # a list, which `farfield zoo` prints, and modules
     for name in set(farfield.__all__) - rooms:
         places = (f'id="{module}.{name}" class="doc doc-heading"' for module in _homes(getattr(farfield, name)))
         entry = next((text.partition(p)[2] for p in places if p in text), "").partition(' class="doc doc-heading"')[0]
         assert "<p>" in entry, name
+    assert 'id="farfield.study.conduct.study"' in text  # the room that is a function
 
 
 def _homes(offered: Any) -> list[str]:

@@ -14,9 +14,7 @@ from rich.text import Text
 from farfield.commands.options import Flag, Measuring, Watch, progress, whole_numbers
 
 if TYPE_CHECKING:
-    from farfield.measure.gradient import ByGradient
-    from farfield.measure.receptive import ByAttention
-    from farfield.measure.truncation import Truncation
+    from farfield.measure import ByAttention, ByGradient, Truncation
 
 
 def receptive_command(
@@ -64,19 +62,18 @@ def receptive_command(
             step = _stepper(watch, name, number / len(models), model.layers * chunks * len(models))
 
             if truncate:
-                from farfield.measure.truncation import truncation
+                from farfield.measure import truncation
 
                 js = None if windows is None else whole_numbers("--windows", windows)
                 results.append(truncation(model, text, n, windows=js, burn_in=burn_in, chunks=chunks, watch=step))
                 continue
-            from farfield.measure.gradient import by_gradient
-            from farfield.measure.receptive import by_attention
+            from farfield.measure import by_attention, by_gradient
 
             results.append(by_attention(model, text, n, epsilons=epsilons, burn_in=burn_in, chunks=chunks, watch=step))
             if outputs:
                 gradients.append(by_gradient(model, text, n, epsilons=epsilons, outputs=outputs, watch=step))
     if options.figure is not None:
-        from farfield.measure.figures import receptive_figure, truncation_figure
+        from farfield.measure import receptive_figure, truncation_figure
 
         if truncate:
             truncation_figure(results, options.figure)
@@ -112,7 +109,7 @@ def _usual(model: Any) -> int:
 def _json(results: list[Any], gradients: list[Any], truncate: bool, epsilons: list[str]) -> dict[str, Any]:
     if truncate:
         return {"truncation": [one.json() for one in results]}
-    from farfield.measure.receptive import agreement
+    from farfield.measure import agreement
 
     return {
         "attention": [one.json() for one in results],
@@ -122,7 +119,7 @@ def _json(results: list[Any], gradients: list[Any], truncate: bool, epsilons: li
 
 
 def _show(console: Console, results: list[ByAttention], gradients: list[ByGradient]) -> None:
-    from farfield.measure.receptive import agreement
+    from farfield.measure import agreement
 
     for one in results:
         title = f"{one.model} ({one.encoding}): ERF by attention, {one.queries} queries a head, rows up to {one.length}"
@@ -135,11 +132,11 @@ def _show(console: Console, results: list[ByAttention], gradients: list[ByGradie
             line += f"{field['median']} tokens hold all but {field['epsilon']} (10 % to 90 %: {spread})"
             console.print(Text(line))
     for e, epsilon in enumerate(results[0].epsilons if results else []):
-        found = agreement(results, e)
-        if found["trf_of_rows"] is not None:
-            said = "not defined" if found["trf"] is None else f"{found['trf']:.3f}"
+        ranks = agreement(results, e)
+        if ranks["trf_of_rows"] is not None:
+            said = "not defined" if ranks["trf"] is None else f"{ranks['trf']:.3f}"
             text = f"epsilon = {epsilon}: rank correlation of ERF with TRF {said}, "
-            console.print(Text(text + f"with the TRF of rows this long {found['trf_of_rows']:.3f}"))
+            console.print(Text(text + f"with the TRF of rows this long {ranks['trf_of_rows']:.3f}"))
     console.print(
         Text(
             "The paper draws one normalised curve of the first layer: it divides by the length, so divergent "
@@ -156,12 +153,12 @@ def _heads(one: ByAttention) -> Table:
     for epsilon in one.epsilons:
         for column in (f"ERF({epsilon})", "10 % to 90 %", "TRF", "TRF of rows"):
             table.add_column(column, justify="right")
-    found = one.quantiles((0.1, 0.5, 0.9))
-    for layer in range(found.shape[1]):
-        for head in range(found.shape[2]):
+    fields = one.quantiles((0.1, 0.5, 0.9))
+    for layer in range(fields.shape[1]):
+        for head in range(fields.shape[2]):
             cells = [str(layer + 1), str(head + 1)]
             for e in range(len(one.epsilons)):
-                low, middle, high = found[e, layer, head]
+                low, middle, high = fields[e, layer, head]
                 rows = "" if one.row_trf is None else str(one.row_trf[e, layer, head])
                 cells += [str(middle), f"{low} to {high}", _tokens(one.trf[e][layer][head]), rows]
             table.add_row(*(Text(cell) for cell in cells))

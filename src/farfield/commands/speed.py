@@ -12,7 +12,7 @@ from rich.text import Text
 from farfield.commands.options import Measuring, progress, whole_numbers
 
 if TYPE_CHECKING:
-    from farfield.measure.speed import Speed
+    from farfield.measure import Speed
 
 
 def speed_command(
@@ -40,7 +40,7 @@ def speed_command(
         preset: Size of the random model, if no model is given.
         options: What evaluate, receptive and speed share.
     """
-    from farfield.measure.speed import measure_speed
+    from farfield.measure import measure_speed
 
     if tokens < 1:
         raise ValueError(f"{tokens} tokens were asked for; it must be at least 1.")
@@ -61,7 +61,7 @@ def speed_command(
             subject, text, windows=sizes, length=length, sliding_tokens=sliding_tokens, repeats=repeats, watch=step
         )
     if options.figure is not None:
-        from farfield.measure.figures import speed_figure
+        from farfield.measure import speed_figure
 
         speed_figure(result, options.figure)
     if options.as_json:
@@ -75,8 +75,8 @@ def random_model(preset: str, tokens: int) -> tuple[Any, Any]:
     import numpy as np
     import torch
 
-    from farfield.measure.loading import Text as Tokens
-    from farfield.measure.models import as_model
+    from farfield.measure import Text as Tokens
+    from farfield.measure import as_model
     from farfield.nn.decoder.config import FarfieldConfig
     from farfield.nn.decoder.model import FarfieldForCausalLM
     from farfield.training.settings import preset_settings

@@ -31,7 +31,19 @@ class Text:
 
 
 def load_model(name: str, training_length: int | None = None, *, device: str | None = None) -> Model:
-    """The model in a run folder or a saved folder, or of this id on the Hugging Face hub."""
+    """Load a model to measure.
+
+    Args:
+        name: A run folder, a folder of `save_pretrained`, or an id on the Hugging Face hub.
+        training_length: Tokens of a training sample, for models that do not say it.
+        device: Where to compute, such as "cpu" or "cuda:1"; a GPU if there is one unless given.
+
+    Returns:
+        The model, on that device.
+
+    Raises:
+        ValueError: If there is no such model, or it cannot be loaded.
+    """
     import torch
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
@@ -90,8 +102,8 @@ def _weights(folder: Path, network: Any) -> str:
         return str(json.loads((folder / FINISHED).read_bytes())["sha256"])
     except (OSError, ValueError, KeyError, TypeError):
         files = sorted(folder.glob("*.safetensors")) + sorted(folder.glob("*.bin"))
-        seen = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
-        return hashlib.sha256(json.dumps(seen).encode()).hexdigest()
+        stamps = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+        return hashlib.sha256(json.dumps(stamps).encode()).hexdigest()
 
 
 def settings_of(name: str) -> Settings | None:
@@ -111,9 +123,21 @@ def load_text(
     tokenizer: str | None = None,
     progress: bool = False,
 ) -> Text:
-    """The tokens of a split for this model: by default the corpus that it was trained on, by its own tokenizer.
+    """The tokens of a split for this model.
 
-    tokens: at most so many to be scored (one more is read: the first is only context).
+    Args:
+        model: What `load_model` or `as_model` gives.
+        corpus: `python`, a path, or a data set of the hub; the one that a run was trained on unless given.
+        split: "train", "valid" or "test".
+        tokens: At most so many to be scored (one more is read: the first is only context); all unless given.
+        tokenizer: `bytes`, a tokenizer.json, or a name on the hub; the model's own unless given.
+        progress: Show how far it is.
+
+    Returns:
+        The tokens, and what they are.
+
+    Raises:
+        ValueError: If there is no such corpus or tokenizer, or the tokenizer does not fit the model.
     """
     from farfield.data.corpus import open_corpus
     from farfield.data.tokenizer import byte_tokenizer, load_tokenizer, vocabulary_size
@@ -131,15 +155,15 @@ def load_text(
     folder = Path(model.name).expanduser()
     if tokenizer is None and folder.exists() and not (folder / TOKENIZER).exists():
         raise ValueError(f"{model.name!r} has no {TOKENIZER}: give --tokenizer (bytes, a tokenizer.json, or a hub id).")
-    found = (
+    chosen = (
         byte_tokenizer()
         if tokenizer == "bytes"
         else load_tokenizer(tokenizer or str(folder if folder.exists() else model.name))
     )
-    size = vocabulary_size(found)
+    size = vocabulary_size(chosen)
     if size > model.words:
         raise ValueError(f"The tokenizer has {size} words, but {model.name} knows only {model.words}.")
-    read = tokenize(source, split, found, progress=progress)
+    read = tokenize(source, split, chosen, progress=progress)
     ids = read.ids if tokens is None else read.ids[: tokens + 1]
     about = {"corpus": source.name, "split": split, "sha256": read.sha256, "tokens": len(ids) - 1}
     return Text(np.asarray(ids), about)
