@@ -84,10 +84,10 @@ def product(factors: Iterable[Node]) -> Node:
 
 
 def quotient(top: Node, *bottoms: Node) -> Node:
-    """top/bottom/bottom..."""
-    for bottom in bottoms:
-        top = top if bottom == ONE else Node("/", (top, bottom))
-    return top
+    """top/(bottom*bottom...), where top may be a quotient itself."""
+    below = product(bottoms if top.op != "/" else [top.args[1], *bottoms])
+    above = top if top.op != "/" else top.args[0]
+    return above if below == ONE else Node("/", (above, below))
 
 
 def power(base: Node, exponent: Node) -> Node:
