@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from farfield.formula import Formula
-from farfield.measure.vocabulary import losses_in_tiles
+from farfield.nn.decoder.loss import token_losses
 
 Window = int | Sequence[int] | None
 LOGIT_BYTES = 64 << 20  # what the logits of a few rows may take
@@ -116,7 +116,7 @@ class Model:
         rows, words = states.reshape(-1, states.shape[-1]), targets.reshape(-1)
         head = self.output_layer()
         if head is not None:
-            return losses_in_tiles(rows, head.weight, words, head.bias).view(targets.shape)
+            return token_losses(rows, head.weight, words, head.bias).view(targets.shape)
         size = max(16, LOGIT_BYTES // (4 * self.words))
         parts = [
             torch.nn.functional.cross_entropy(self.logits(rows[a : a + size]), words[a : a + size], reduction="none")
@@ -139,7 +139,7 @@ class Ours(Model):
     def losses(self, ids: Tensor, targets: Tensor, window: Window = None) -> Tensor:
         states = self.states(ids, window)[:, ids.shape[1] - targets.shape[1] :]
         weight = self.network.embedding.weight
-        return losses_in_tiles(states.flatten(0, 1), weight, targets.flatten()).view(targets.shape)
+        return token_losses(states.flatten(0, 1), weight, targets.flatten()).view(targets.shape)
 
     def states_of_embedded(self, x: Tensor) -> Tensor:
         return self.network.hidden_states(inputs_embeds=x)
