@@ -99,11 +99,11 @@ def stream(options):
         from tokenizers import Tokenizer
         from transformers import AutoModelForCausalLM
 
-        from farfield.data.tokens import open_corpus, tokenise
+        from farfield.data.tokens import open_corpus, tokenize
 
         model = AutoModelForCausalLM.from_pretrained(options.run).eval()
-        tokeniser = Tokenizer.from_file(str(Path(options.run) / "tokenizer.json"))
-        text = tokenise(open_corpus("python"), "test", tokeniser)
+        tokenizer = Tokenizer.from_file(str(Path(options.run) / "tokenizer.json"))
+        text = tokenize(open_corpus("python"), "test", tokenizer)
         tokens = torch.from_numpy(text.ids[: options.stream].astype("int64"))
     else:
         torch.manual_seed(0)

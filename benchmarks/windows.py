@@ -23,7 +23,7 @@ from transformers import AutoModelForCausalLM
 from transformers.cache_utils import DynamicCache
 
 import farfield.nn.decoder.model
-from farfield.data.tokens import open_corpus, tokenise
+from farfield.data.tokens import open_corpus, tokenize
 from farfield.nn.cache.certificate import SCOPE
 from farfield.nn.cache.sources import biases_of
 from farfield.nn.cache.streaming import change_of_loss, stream_losses
@@ -50,8 +50,8 @@ class LogitCache(DynamicCache):
 
 def measured(run, options):
     model = AutoModelForCausalLM.from_pretrained(run).eval()
-    tokeniser = Tokenizer.from_file(str(Path(run) / "tokenizer.json"))
-    text = tokenise(open_corpus("python"), "test", tokeniser)
+    tokenizer = Tokenizer.from_file(str(Path(run) / "tokenizer.json"))
+    text = tokenize(open_corpus("python"), "test", tokenizer)
     tokens = torch.from_numpy(text.ids[: options.tokens].astype("int64"))
     biases = biases_of(model)
     cache = LogitCache(biases)

@@ -11,11 +11,23 @@ The public API stands in `__init__.pyi`, on one screen. Everything is imported w
 costs next to nothing, and never brings torch.
 """
 
+import importlib
+from typing import Any
+
 import lazy_loader
 
 from farfield.nn.decoder import registration
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_lazily, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "study":  # the package, which can be called as the function
+        return importlib.import_module("farfield.study")
+    return _lazily(name)
+
+
+globals().pop("__lazy_shadowed__", None)  # lazy_loader would put the function in the place of that package
 
 registration.install()  # AutoModelForCausalLM.from_pretrained finds our models after `import farfield`

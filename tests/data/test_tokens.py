@@ -1,4 +1,4 @@
-"""Corpora, tokenisers, token files and batches."""
+"""Corpora, tokenizers, token files and batches."""
 
 import gzip
 import json
@@ -13,10 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farfield.data import corpus as corpora
-from farfield.data import tokenizer as tokenisers
 from farfield.data import tokens as data
 from farfield.data.corpus import CorpusError, open_corpus
-from farfield.data.tokens import Samples, Tokens, numbers_of, tokenise
+from farfield.data.tokenizer import (
+    byte_tokenizer,
+    for_transformers,
+    load_tokenizer,
+    make_tokenizer,
+    tokenizer_digest,
+    train_bpe,
+    vocabulary_size,
+)
+from farfield.data.tokens import Samples, Tokens, numbers_of, tokenize
 
 LINES = "".join(f"line {i} says something about {i * i}.\n" for i in range(4000))
 
@@ -181,7 +189,7 @@ def test_each_mistake_about_a_corpus_is_one_sentence(tmp_path: Path) -> None:
 def test_empty_text_is_refused(tmp_path: Path) -> None:
     folder(tmp_path, train="")
     with pytest.raises(CorpusError, match=r"train split .* is empty"):
-        tokenise(open_corpus(str(tmp_path)), "train", tokenisers.byte_tokeniser(), cache=tmp_path)
+        tokenize(open_corpus(str(tmp_path)), "train", byte_tokenizer(), cache=tmp_path)
     assert not list((tmp_path / "tokens").iterdir())
 
 
@@ -221,70 +229,70 @@ def test_without_the_hub_a_name_fails_with_one_sentence(monkeypatch: pytest.Monk
 
 
 def test_bytes_are_tokens_and_come_back(tmp_path: Path) -> None:
-    tokeniser = tokenisers.byte_tokeniser()
+    tokenizer = byte_tokenizer()
     text = "naïve\n\tx = 1  # ∑ \U0001f600"
-    ids = tokeniser.encode(text).ids
+    ids = tokenizer.encode(text).ids
     assert ids == list(text.encode())
-    assert tokeniser.decode(ids) == text
-    assert tokenisers.size_of(tokeniser) == 257
+    assert tokenizer.decode(ids) == text
+    assert vocabulary_size(tokenizer) == 257
 
 
 def test_bpe_is_the_same_each_time_and_is_kept(tmp_path: Path) -> None:
     corpus = open_corpus(str(folder(tmp_path / "text", train=LINES)))
-    one = tokenisers.make_tokeniser("bpe", corpus, 300, tmp_path / "cache")
-    two = tokenisers.train_bpe(corpus, 300)
-    assert tokenisers.digest(one) == tokenisers.digest(two)
-    assert tokenisers.size_of(one) == 300
+    one = make_tokenizer("bpe", corpus, 300, tmp_path / "cache")
+    two = train_bpe(corpus, 300)
+    assert tokenizer_digest(one) == tokenizer_digest(two)
+    assert vocabulary_size(one) == 300
     assert one.decode(one.encode(LINES[:1000]).ids) == LINES[:1000]
-    kept = next((tmp_path / "cache" / "tokenisers").iterdir())
+    kept = next((tmp_path / "cache" / "tokenizers").iterdir())
     kept.write_text("damaged")
-    again = tokenisers.make_tokeniser("bpe", corpus, 300, tmp_path / "cache")
-    assert tokenisers.digest(again) == tokenisers.digest(one)
+    again = make_tokenizer("bpe", corpus, 300, tmp_path / "cache")
+    assert tokenizer_digest(again) == tokenizer_digest(one)
     with pytest.raises(CorpusError, match="at least 257"):
-        tokenisers.train_bpe(corpus, 256)
+        train_bpe(corpus, 256)
 
 
-def test_a_tokeniser_can_be_given_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tokenizer_can_be_given_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     path = tmp_path / "tokenizer.json"
-    tokenisers.byte_tokeniser().save(str(path))
+    byte_tokenizer().save(str(path))
     for name in (path, tmp_path):
-        assert tokenisers.digest(tokenisers.load_tokeniser(str(name))) == tokenisers.digest(tokenisers.byte_tokeniser())
+        assert tokenizer_digest(load_tokenizer(str(name))) == tokenizer_digest(byte_tokenizer())
     path.write_text("{}")
-    with pytest.raises(CorpusError, match="not a tokeniser"):
-        tokenisers.load_tokeniser(str(path))
-    with pytest.raises(CorpusError, match="There is no tokeniser 'no/such'"):
-        tokenisers.load_tokeniser("no/such")
+    with pytest.raises(CorpusError, match="not a tokenizer"):
+        load_tokenizer(str(path))
+    with pytest.raises(CorpusError, match="There is no tokenizer 'no/such'"):
+        load_tokenizer("no/such")
 
 
 def test_tokens_are_made_once_and_damage_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = open_corpus(str(folder(tmp_path / "text", train=LINES, valid="v")))
-    tokeniser = tokenisers.byte_tokeniser()
-    tokens = tokenise(corpus, "train", tokeniser, cache=tmp_path)
+    tokenizer = byte_tokenizer()
+    tokens = tokenize(corpus, "train", tokenizer, cache=tmp_path)
     assert tokens.ids.tolist() == [*LINES.encode(), 256]
     assert isinstance(tokens.ids, np.memmap)
     assert tokens.verify()
     with monkeypatch.context() as patch:
         patch.setattr(data, "_write_tokens", lambda *_: pytest.fail("the tokens were made again"))
-        assert tokenise(corpus, "train", tokeniser, cache=tmp_path).sha256 == tokens.sha256
+        assert tokenize(corpus, "train", tokenizer, cache=tmp_path).sha256 == tokens.sha256
     with tokens.path.open("r+b") as file:
         file.write(b"\xff")
     assert not tokens.verify()
     os.truncate(tokens.path, 100)
-    assert tokenise(corpus, "train", tokeniser, cache=tmp_path).verify()
+    assert tokenize(corpus, "train", tokenizer, cache=tmp_path).verify()
     assert [p.name for p in (tmp_path / "tokens").iterdir()] == [tokens.path.parent.name]
 
 
 def test_a_document_ends_with_the_end_token(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text('{"text": "a"}\n{"text": "bc"}')
-    tokens = tokenise(open_corpus(str(tmp_path)), "train", tokenisers.byte_tokeniser(), cache=tmp_path)
+    tokens = tokenize(open_corpus(str(tmp_path)), "train", byte_tokenizer(), cache=tmp_path)
     assert tokens.ids.tolist() == [97, 256, 98, 99, 256]
 
 
-def test_transformers_reads_our_tokeniser(tmp_path: Path) -> None:
+def test_transformers_reads_our_tokenizer(tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
-    tokenisers.for_transformers(tokenisers.byte_tokeniser()).save_pretrained(tmp_path)
+    for_transformers(byte_tokenizer()).save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
     assert loaded("a\n é")["input_ids"] == list("a\n é".encode())
     assert loaded.decode(loaded("a\n é , b")["input_ids"]) == "a\n é , b"

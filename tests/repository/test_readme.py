@@ -19,6 +19,11 @@ def test_the_table_of_results_is_that_of_the_study() -> None:
     assert shown[1] == table.split("\n\n")[0]
 
 
+def test_the_readme_is_short() -> None:
+    """What it is for, the picture, the two commands, a short tour, limits and rooms; the rest lives in docs/."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+
+
 @pytest.mark.parametrize("name", ["wrong-answer", "new-encoding", "something-broke"])
 def test_a_form_for_issues_asks_for_the_formula_first(name: str) -> None:
     form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8"))

@@ -54,10 +54,12 @@ def test_what_the_package_offers_has_its_entry_and_a_sentence(site: Path) -> Non
     import farfield
 
     text = "".join(page.read_text(encoding="utf-8") for page in sorted((site / "api").glob("*.html")))
-    for name in set(farfield.__all__) - {"ENCODINGS", "measure", "nn"}:  # a list, which `farfield zoo` prints; rooms
+    rooms = {"ENCODINGS", "measure", "nn", "scaling", "study"}  # a list, which `farfield zoo` prints, and modules
+    for name in set(farfield.__all__) - rooms:
         places = (f'id="{module}.{name}" class="doc doc-heading"' for module in _homes(getattr(farfield, name)))
         entry = next((text.partition(p)[2] for p in places if p in text), "").partition(' class="doc doc-heading"')[0]
         assert "<p>" in entry, name
+    assert 'id="farfield.study.conduct.study"' in text  # the room that is a function
 
 
 def _homes(offered: Any) -> list[str]:
@@ -71,3 +73,11 @@ def test_commands_of_the_pages_survive(site: Path) -> None:
     text = (site / "training.html").read_text(encoding="utf-8")
     assert "```" not in text
     assert "no-run" not in text
+
+
+def test_the_map_has_every_file_with_its_sentence(site: Path) -> None:
+    text = (site / "files.html").read_text(encoding="utf-8")
+    for folder in ("src/farfield", "tests", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert path.name == "__init__.py" or f"<code>{path.name}</code>" in text, path
+    assert "Every named encoding: one formula each" in text

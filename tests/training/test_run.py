@@ -45,7 +45,7 @@ def finished(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of `tiny` with a BPE of its own."""
     run = tmp_path_factory.mktemp("runs") / "finished"
     settings = preset_settings(
-        "tiny", encoding="type1", corpus=str(corpus), tokeniser="bpe", vocabulary=300, steps=60, evaluate_every=20
+        "tiny", encoding="type1", corpus=str(corpus), tokenizer="bpe", vocabulary=300, steps=60, evaluate_every=20
     )
     said: list[str] = []
     result = training.train(settings, run, progress=False, log_to="none", say=said.append)
@@ -144,12 +144,12 @@ def test_a_hugging_face_user_can_load_a_run(finished: Path) -> None:
 
 
 def test_the_valid_loss_is_the_papers_perplexity_without_overlap(finished: Path, cache: Path) -> None:
-    from farfield.data.tokenizer import load_tokeniser
-    from farfield.data.tokens import open_corpus, tokenise
+    from farfield.data.tokenizer import load_tokenizer
+    from farfield.data.tokens import open_corpus, tokenize
 
     settings = read_settings(finished)
-    tokens = tokenise(
-        open_corpus(settings.corpus, limit=settings.limit), "valid", load_tokeniser(str(finished)), cache=cache
+    tokens = tokenize(
+        open_corpus(settings.corpus, limit=settings.limit), "valid", load_tokenizer(str(finished)), cache=cache
     )
     model = AutoModelForCausalLM.from_pretrained(finished)
     n, count = settings.length, settings.evaluate_tokens // settings.length
@@ -303,3 +303,14 @@ def test_the_evaluation_harness_agrees_with_the_perplexity_without_overlap(finis
     pieces = torch.tensor([ids[start : start + n + 1] for start in range(0, len(ids) - 1, n)])
     ours = AutoModelForCausalLM.from_pretrained(finished).token_losses(pieces).double().sum().item()
     assert theirs.loglikelihood_rolling([request], disable_tqdm=True)[0] == pytest.approx(-ours, rel=1e-5)
+
+
+def test_a_run_of_an_earlier_version_is_read_and_keeps_its_name() -> None:
+    settings = preset_settings("tiny", encoding="alibi")
+    before = settings.model_dump(mode="json")
+    before["tokeniser"] = before.pop("tokenizer")
+    assert settings_from(before, "an old run") == settings
+    assert settings.identity() == before
+    old = {"training": {"settings": before, "identity": {"tokeniser": "1f"}}}
+    new = {"training": {"settings": settings.model_dump(mode="json"), "identity": {"tokenizer": "1f"}}}
+    assert difference(flat(old), flat(new)) == []

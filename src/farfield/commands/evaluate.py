@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json
+from farfield.commands.options import Json, Tokenizer
 
 if TYPE_CHECKING:
-    from farfield.measure.perplexity import Evaluation, Row
+    from farfield.measure import Evaluation, Score
 
 Protocol = Literal["non-overlapping", "sliding"]
 Watch = Callable[[str, int, int], None]
@@ -33,9 +33,9 @@ def evaluate_command(
     stride: int | None = None,
     window: int | None = None,
     epsilon: str | None = None,
-    delta: float = 0.05,
+    level: Annotated[float, Parameter(name=("--level", "--delta"))] = 0.02,
     training_length: int | None = None,
-    tokeniser: str | None = None,
+    tokenizer: Tokenizer = None,
     batch: int | None = None,
     out: Path | None = None,
     figure: Path | None = None,
@@ -64,11 +64,11 @@ def evaluate_command(
         Also measure with every head cut at so many tokens.
     epsilon
         Also measure with each head cut at its TRF(epsilon).
-    delta
-        The largest rise of perplexity that still counts as extrapolation.
+    level
+        The largest rise of perplexity above its lowest that still counts as extrapolation.
     training_length
         For models that do not say it.
-    tokeniser
+    tokenizer
         For models without one: `bytes`, a tokenizer.json, or a name on the hub.
     batch
         Samples read at once; halved where it does not fit.
@@ -81,16 +81,15 @@ def evaluate_command(
     as_json
         Print a JSON list.
     """
-    from farfield.measure.loading import load_model, load_text
-    from farfield.measure.perplexity import evaluate
+    from farfield.measure import evaluate, load_model, load_text
 
     if tokens < 1:
         raise ValueError(f"{tokens} tokens were asked for; it must be at least 1.")
-    if delta <= 0:
-        raise ValueError(f"delta is {delta}; it must be a positive number, such as 0.05 for 5 %.")
+    if level <= 0:
+        raise ValueError(f"The level is {level}; it must be a positive number, such as 0.02 for 2 %.")
     with progress("reading the model", quiet) as watch:
         subject = load_model(model, training_length)
-        text = load_text(subject, corpus, split=split, tokens=tokens, tokeniser=tokeniser, progress=not quiet)
+        text = load_text(subject, corpus, split=split, tokens=tokens, tokenizer=tokenizer, progress=not quiet)
         result = evaluate(
             subject,
             text,
@@ -99,14 +98,14 @@ def evaluate_command(
             stride=stride,
             window=window,
             epsilon=epsilon,
-            delta=delta,
+            level=level,
             batch=batch,
             out=results_folder(model, out),
             watch=watch,
             say=None if quiet else lambda sentence: Console(stderr=True).print(Text(sentence)),
         )
     if figure is not None:
-        from farfield.measure.figures import perplexity_figure
+        from farfield.measure import perplexity_figure
 
         perplexity_figure({model: result}, figure)
     if as_json:
@@ -151,9 +150,9 @@ def show(console: Console, name: str, result: Evaluation) -> None:
     if result.of("non-overlapping"):
         console.print(_by_tokens_seen(result))
     for protocol in ("non-overlapping", "sliding"):
-        verdict = result.verdict(protocol) if result.of(protocol) else None
-        if verdict is not None:
-            console.print(Text(f"{protocol}: {verdict.sentence}"))
+        over_lengths = result.extrapolation(protocol)
+        if over_lengths is not None:
+            console.print(Text(f"{protocol}: {over_lengths.sentence}"))
     for note in result.notes:
         console.print(Text(note))
     if result.saved is not None:
@@ -163,36 +162,32 @@ def show(console: Console, name: str, result: Evaluation) -> None:
 def _by_length(result: Evaluation) -> Table:
     table = Table(title="perplexity by length (± standard error)", title_justify="left")
     protocols = [p for p in ("non-overlapping", "sliding") if result.of(p)]
-    for column in ("length", "", *protocols, "change", "rise", "extrapolates"):
+    for column in ("length", "", *protocols, "change", "rise", "answer"):
         table.add_column(column, justify="right")
-    verdict = result.verdict(protocols[0]) if protocols else None
-    said = {v.length: v for v in verdict.lengths} if verdict else {}
+    over_lengths = result.extrapolation(protocols[0]) if protocols else None
+    changes = {one.length: one for one in over_lengths.lengths} if over_lengths else {}
     for length in sorted({row.length for row in result.rows}):
         cells = [str(length), f"{length / result.training_length:g}x"]
         for protocol in protocols:
             row = next((r for r in result.of(protocol) if r.length == length), None)
             cells.append("" if row is None else _number(row))
-        v = said.get(length)
-        cells += (
-            ["", "", ""] if v is None else [_change(v.change, v.change_error), f"{v.rise:.2%}", _yes(v.extrapolates)]
-        )
+        one = changes.get(length)
+        if one is not None:
+            rise = _percent(one.rise, one.rise_error)
+            cells += [f"{one.change:+.2%}", rise, "" if length == result.training_length else one.answer]
         table.add_row(*(Text(cell) for cell in cells))
     return table
 
 
-def _number(row: Row) -> str:
+def _number(row: Score) -> str:
     return f"{row.perplexity:.3f}" + ("" if row.stderr is None else f" ± {row.stderr:.2g}")
 
 
-def _change(change: float, error: float | None) -> str:
-    return f"{change:+.2%}" + (f" ± {error:.2%}" if error else "")
+def _percent(share: float, error: float | None) -> str:
+    return f"{share:.2%}" + (f" ± {error:.2%}" if error else "")
 
 
-def _yes(answer: bool) -> str:
-    return "yes" if answer else "no"
-
-
-def _windowed(result: Evaluation, rows: list[Row]) -> Table:
+def _windowed(result: Evaluation, rows: list[Score]) -> Table:
     from farfield.measure.windows import shortest_text
 
     title = "each head cut at a window (lost share of attention: largest over all rows, and mean)"

@@ -64,13 +64,13 @@ def generate_command(
     text = _prompt(prompt, prompt_file)
     if tokens < 1:
         raise ValueError(f"{tokens} tokens were asked for; it must be at least 1")
-    model, tokeniser = _load(run)
+    model, tokenizer = _load(run)
     import torch
 
     import farfield
 
     torch.manual_seed(seed)
-    ids = tokeniser(text, return_tensors="pt", return_token_type_ids=False)
+    ids = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
     if ids["input_ids"].shape[1] == 0:
         raise ValueError("the prompt has no tokens; give some text")
     options: dict[str, Any] = {"max_new_tokens": tokens, "do_sample": sample, "return_dict_in_generate": True}
@@ -82,7 +82,7 @@ def generate_command(
         options["past_key_values"] = farfield.BoundedCache(model, epsilon, **bounds)
         options["prefill_chunk_size"] = CHUNK
     if not as_json:
-        options["streamer"] = _streamer(tokeniser)
+        options["streamer"] = _streamer(tokenizer)
     try:
         done = model.generate(**ids, **options)
     except RuntimeError as error:
@@ -93,7 +93,7 @@ def generate_command(
         raise
     certificate = None if full else options["past_key_values"].certificate()
     if as_json:
-        written = tokeniser.decode(done.sequences[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
+        written = tokenizer.decode(done.sequences[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
         print(json.dumps({"text": written, "certificate": certificate.json() if certificate else None}))
     elif certificate is not None:
         _show(certificate, options["past_key_values"].bytes())
@@ -136,10 +136,10 @@ def _load(run: str) -> tuple[Any, Any]:
         raise ValueError(f"{run!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from None
 
 
-def _streamer(tokeniser: Any) -> Any:
+def _streamer(tokenizer: Any) -> Any:
     from transformers import TextStreamer
 
-    return TextStreamer(tokeniser, skip_special_tokens=True)
+    return TextStreamer(tokenizer, skip_special_tokens=True)
 
 
 def _show(certificate: Any, size: int) -> None:

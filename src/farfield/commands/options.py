@@ -13,6 +13,7 @@ from farfield.formula import FormulaError
 
 Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
 Settings = Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=True)]
+Tokenizer = Annotated[str | None, Parameter(name=["--tokenizer", "--tokeniser"])]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 

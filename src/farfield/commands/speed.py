@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json
+from farfield.commands.options import Json, Tokenizer
 
 if TYPE_CHECKING:
-    from farfield.measure.speed import Speed
+    from farfield.measure import Speed
 
 
 def speed_command(
@@ -28,7 +28,7 @@ def speed_command(
     repeats: int = 3,
     preset: str = "small",
     training_length: int | None = None,
-    tokeniser: str | None = None,
+    tokenizer: Tokenizer = None,
     figure: Path | None = None,
     quiet: bool = False,
     as_json: Json = False,
@@ -57,7 +57,7 @@ def speed_command(
         Size of the random model, if no model is given.
     training_length
         For models that do not say it.
-    tokeniser
+    tokenizer
         For models without one: `bytes`, a tokenizer.json, or a name on the hub.
     figure
         Write the figure here, as PNG and SVG.
@@ -68,8 +68,7 @@ def speed_command(
     """
     from farfield.commands.evaluate import progress
     from farfield.commands.receptive import window_list
-    from farfield.measure.loading import load_model, load_text
-    from farfield.measure.speed import measure_speed
+    from farfield.measure import load_model, load_text, measure_speed
 
     if tokens < 1:
         raise ValueError(f"{tokens} tokens were asked for; it must be at least 1.")
@@ -79,7 +78,7 @@ def speed_command(
             subject, text = random_model(preset, tokens)
         else:
             subject = load_model(model, training_length)
-            text = load_text(subject, corpus, split=split, tokens=tokens, tokeniser=tokeniser)
+            text = load_text(subject, corpus, split=split, tokens=tokens, tokenizer=tokenizer)
         done = [0]
 
         def step(label: str) -> None:
@@ -90,7 +89,7 @@ def speed_command(
             subject, text, windows=sizes, length=length, sliding_tokens=sliding_tokens, repeats=repeats, watch=step
         )
     if figure is not None:
-        from farfield.measure.figures import speed_figure
+        from farfield.measure import speed_figure
 
         speed_figure(result, figure)
     if as_json:
@@ -104,8 +103,8 @@ def random_model(preset: str, tokens: int) -> tuple[Any, Any]:
     import numpy as np
     import torch
 
-    from farfield.measure.loading import Text as Tokens
-    from farfield.measure.models import as_model
+    from farfield.measure import Text as Tokens
+    from farfield.measure import as_model
     from farfield.nn.decoder.config import FarfieldConfig
     from farfield.nn.decoder.model import FarfieldForCausalLM
     from farfield.training.settings import preset_settings

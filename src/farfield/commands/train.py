@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from farfield.commands.options import Tokenizer
+
 
 def train_command(
     *,
@@ -29,7 +31,7 @@ def train_command(
     log_every: int | None = None,
     evaluate_every: int | None = None,
     evaluate_tokens: int | None = None,
-    tokeniser: str | None = None,
+    tokenizer: Tokenizer = None,
     vocabulary: int | None = None,
     errors: Literal["strict", "replace"] | None = None,
     split_seed: int | None = None,
@@ -88,8 +90,8 @@ def train_command(
         Steps between evaluations on valid.
     evaluate_tokens
         Tokens of valid in an evaluation.
-    tokeniser
-        `bpe` (trained on the corpus), `bytes`, the path of a tokenizer.json, or a tokeniser on the hub.
+    tokenizer
+        `bpe` (trained on the corpus), `bytes`, the path of a tokenizer.json, or a tokenizer on the hub.
     vocabulary
         Words of the BPE.
     errors
@@ -148,7 +150,7 @@ def train_command(
         "log_every": log_every,
         "evaluate_every": evaluate_every,
         "evaluate_tokens": evaluate_tokens,
-        "tokeniser": tokeniser,
+        "tokenizer": tokenizer,
         "vocabulary": vocabulary,
         "errors": errors,
         "split_seed": split_seed,

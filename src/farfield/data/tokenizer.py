@@ -1,4 +1,4 @@
-"""Tokenisers: byte-pair encoding trained on the corpus, plain bytes, or one that exists already.
+"""Tokenizers: byte-pair encoding trained on the corpus, plain bytes, or one that exists already.
 
 Every choice ends as one `tokenizers.Tokenizer`, so that there is one way to encode, one file (`tokenizer.json`) in a
 run folder, and `AutoTokenizer.from_pretrained(run)` works for all.
@@ -23,17 +23,17 @@ TRAINING_BYTES = 64 << 20  # text that a BPE is trained on: more changes little 
 _KNOWN_ENDS = (END, "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>")
 
 
-def byte_tokeniser() -> Tokenizer:
+def byte_tokenizer() -> Tokenizer:
     """One token for each of the 256 bytes, and one for the end of a document."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     # GPT-2's spelling of bytes as printable characters, in the order of the bytes
     spelled = {character: number for number, character in enumerate(_characters_of_bytes())}
-    tokeniser = Tokenizer(models.BPE(vocab=spelled, merges=[]))
-    tokeniser.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokeniser.decoder = decoders.ByteLevel()
-    tokeniser.add_special_tokens([END])
-    return tokeniser
+    tokenizer = Tokenizer(models.BPE(vocab=spelled, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([END])
+    return tokenizer
 
 
 def _characters_of_bytes() -> list[str]:
@@ -48,17 +48,17 @@ def train_bpe(corpus: Corpus, vocabulary: int) -> Tokenizer:
 
     if vocabulary < SMALLEST_VOCABULARY:
         raise CorpusError(f"A vocabulary of {vocabulary} is too small: BPE needs at least {SMALLEST_VOCABULARY}.")
-    tokeniser = Tokenizer(models.BPE())
-    tokeniser.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    tokeniser.decoder = decoders.ByteLevel()
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
         special_tokens=[END],
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    tokeniser.train_from_iterator(_first(corpus.pieces("train"), TRAINING_BYTES), trainer)
-    return tokeniser
+    tokenizer.train_from_iterator(_first(corpus.pieces("train"), TRAINING_BYTES), trainer)
+    return tokenizer
 
 
 def _first(pieces: Iterator[Piece], size: int) -> Iterator[str]:
@@ -69,8 +69,8 @@ def _first(pieces: Iterator[Piece], size: int) -> Iterator[str]:
         yield text
 
 
-def load_tokeniser(name: str) -> Tokenizer:
-    """The tokeniser of a `tokenizer.json`, of a folder that holds one, or of this name on the hub."""
+def load_tokenizer(name: str) -> Tokenizer:
+    """The tokenizer of a `tokenizer.json`, of a folder that holds one, or of this name on the hub."""
     from tokenizers import Tokenizer
 
     path = Path(name).expanduser()
@@ -80,65 +80,65 @@ def load_tokeniser(name: str) -> Tokenizer:
         try:
             return Tokenizer.from_file(str(path))
         except Exception as error:  # the Rust side raises a bare Exception
-            raise CorpusError(f"{str(path)!r} is not a tokeniser that can be read: {error}.") from None
+            raise CorpusError(f"{str(path)!r} is not a tokenizer that can be read: {error}.") from None
     try:
         return Tokenizer.from_pretrained(name)
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CorpusError(
-            f"There is no tokeniser {name!r}: give bpe, bytes, the path of a tokenizer.json, or a name on the "
+            f"There is no tokenizer {name!r}: give bpe, bytes, the path of a tokenizer.json, or a name on the "
             f"Hugging Face hub ({reason})."
         ) from None
 
 
-def make_tokeniser(name: str, corpus: Corpus, vocabulary: int, cache: Path) -> Tokenizer:
-    """The tokeniser called `bpe` (trained on the corpus, once), `bytes`, or whatever `load_tokeniser` finds."""
+def make_tokenizer(name: str, corpus: Corpus, vocabulary: int, cache: Path) -> Tokenizer:
+    """The tokenizer called `bpe` (trained on the corpus, once), `bytes`, or whatever `load_tokenizer` finds."""
     import tokenizers
 
     from farfield.data.durable import write_file
 
     if name == "bytes":
-        return byte_tokeniser()
+        return byte_tokenizer()
     if name != "bpe":
-        return load_tokeniser(name)
+        return load_tokenizer(name)
     key = hashlib.sha256(f"bpe 1 {tokenizers.__version__} {vocabulary} {corpus.digest('train')}".encode()).hexdigest()
-    kept = cache / "tokenisers" / f"{key[:32]}.json"
+    kept = cache / "tokenizers" / f"{key[:32]}.json"
     if kept.exists():
         try:
             return tokenizers.Tokenizer.from_file(str(kept))
         except Exception:  # a damaged cache is made again
             kept.unlink(missing_ok=True)
-    tokeniser = train_bpe(corpus, vocabulary)
+    tokenizer = train_bpe(corpus, vocabulary)
     kept.parent.mkdir(parents=True, exist_ok=True)
     staged = kept.with_name(f".{kept.name}.{os.getpid()}")
-    write_file(staged, tokeniser.to_str().encode())
+    write_file(staged, tokenizer.to_str().encode())
     os.replace(staged, kept)
-    return tokeniser
+    return tokenizer
 
 
-def digest(tokeniser: Tokenizer) -> str:
-    """The sha256 of a tokeniser's own description."""
-    return hashlib.sha256(tokeniser.to_str().encode()).hexdigest()
+def tokenizer_digest(tokenizer: Tokenizer) -> str:
+    """The sha256 of a tokenizer's own description."""
+    return hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
 
 
-def size_of(tokeniser: Tokenizer) -> int:
-    """How many rows an embedding for this tokeniser needs."""
-    return max(tokeniser.get_vocab(with_added_tokens=True).values()) + 1
+def vocabulary_size(tokenizer: Tokenizer) -> int:
+    """How many rows an embedding for this tokenizer needs."""
+    return max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
 
 
-def end_token(tokeniser: Tokenizer) -> tuple[str, int] | None:
-    """The token that stands between documents, with its number, if the tokeniser has one."""
+def end_token(tokenizer: Tokenizer) -> tuple[str, int] | None:
+    """The token that stands between documents, with its number, if the tokenizer has one."""
     for token in _KNOWN_ENDS:
-        number = tokeniser.token_to_id(token)
+        number = tokenizer.token_to_id(token)
         if number is not None:
             return token, number
     return None
 
 
-def for_transformers(tokeniser: Tokenizer) -> Any:
-    """The same tokeniser as transformers wants it, with its end token and no limit on length."""
+def for_transformers(tokenizer: Tokenizer) -> Any:
+    """The same tokenizer as transformers wants it, with its end token and no limit on length."""
     from transformers import PreTrainedTokenizerFast
 
-    end = end_token(tokeniser)
+    end = end_token(tokenizer)
     special = {} if end is None else {"eos_token": end[0], "bos_token": end[0]}
-    return PreTrainedTokenizerFast(tokenizer_object=tokeniser, clean_up_tokenization_spaces=False, **special)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, clean_up_tokenization_spaces=False, **special)

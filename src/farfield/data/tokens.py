@@ -1,6 +1,6 @@
 """Tokens of a corpus in a memory-mapped file, and the batches that a run takes from them.
 
-The file is made once for a corpus, a split and a tokeniser, under a key that is the digest of the three, written to a
+The file is made once for a corpus, a split and a tokenizer, under a key that is the digest of the three, written to a
 temporary name and renamed. A batch is a pure function of the seed and the number of the sample: nothing has to be
 remembered for a resumed run to see exactly what an undisturbed one sees, and how many processes share the work does
 not matter.
@@ -20,17 +20,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farfield.data import tokenizer as tokenisers
 from farfield.data.corpus import Corpus, CorpusError, Piece, open_corpus
 from farfield.data.durable import sync_folder, write_file
-from farfield.data.tokenizer import make_tokeniser
+from farfield.data.tokenizer import end_token, make_tokenizer, tokenizer_digest, vocabulary_size
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["CorpusError", "Samples", "Tokens", "cache_folder", "make_tokeniser", "open_corpus", "tokenise"]
+__all__ = ["CorpusError", "Samples", "Tokens", "cache_folder", "make_tokenizer", "open_corpus", "tokenize"]
 
-ENCODE_AT_ONCE = 1 << 22  # characters handed to the tokeniser together
+ENCODE_AT_ONCE = 1 << 22  # characters handed to the tokenizer together
 
 
 @dataclass(frozen=True)
@@ -51,18 +50,18 @@ class Tokens:
 
 
 def cache_folder() -> Path:
-    """Where tokens and tokenisers are kept: $FARFIELD_CACHE, or farfield in the user's cache folder."""
+    """Where tokens and tokenizers are kept: $FARFIELD_CACHE, or farfield in the user's cache folder."""
     if chosen := os.environ.get("FARFIELD_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "farfield"
 
 
-def tokenise(
-    corpus: Corpus, split: str, tokeniser: Tokenizer, *, cache: Path | None = None, progress: bool = False
+def tokenize(
+    corpus: Corpus, split: str, tokenizer: Tokenizer, *, cache: Path | None = None, progress: bool = False
 ) -> Tokens:
     """The tokens of a split: from the cache, or made now, documents separated by the end token."""
     cache = cache_folder() if cache is None else cache
-    key = hashlib.sha256(f"tokens 1 {corpus.digest(split)} {tokenisers.digest(tokeniser)}".encode()).hexdigest()
+    key = hashlib.sha256(f"tokens 1 {corpus.digest(split)} {tokenizer_digest(tokenizer)}".encode()).hexdigest()
     folder = cache / "tokens" / key[:32]
     found = _opened(folder)
     if found is not None:
@@ -71,7 +70,7 @@ def tokenise(
     shutil.rmtree(staged, ignore_errors=True)
     staged.mkdir(parents=True)
     try:
-        _write_tokens(staged, corpus, split, tokeniser, progress)
+        _write_tokens(staged, corpus, split, tokenizer, progress)
         sync_folder(staged)
         if folder.exists() and _opened(folder) is None:
             shutil.rmtree(folder)  # half a file from a full disk, or damaged since
@@ -100,11 +99,11 @@ def _opened(folder: Path) -> Tokens | None:
         return None
 
 
-def _write_tokens(folder: Path, corpus: Corpus, split: str, tokeniser: Tokenizer, progress: bool) -> None:
-    dtype = np.dtype(np.uint16 if tokenisers.size_of(tokeniser) <= 1 << 16 else np.uint32)
+def _write_tokens(folder: Path, corpus: Corpus, split: str, tokenizer: Tokenizer, progress: bool) -> None:
+    dtype = np.dtype(np.uint16 if vocabulary_size(tokenizer) <= 1 << 16 else np.uint32)
     total, count = hashlib.sha256(), 0
     with (folder / "tokens.bin").open("wb") as file:
-        for ids in _encoded(_watched(corpus, split, progress), tokeniser):
+        for ids in _encoded(_watched(corpus, split, progress), tokenizer):
             data = np.asarray(ids, dtype=dtype).tobytes()
             file.write(data)
             total.update(data)
@@ -117,12 +116,12 @@ def _write_tokens(folder: Path, corpus: Corpus, split: str, tokeniser: Tokenizer
     write_file(folder / "about.json", json.dumps(about).encode())
 
 
-def _encoded(pieces: Iterator[Piece], tokeniser: Tokenizer) -> Iterator[list[int]]:
-    end = tokenisers.end_token(tokeniser)
+def _encoded(pieces: Iterator[Piece], tokenizer: Tokenizer) -> Iterator[list[int]]:
+    end = end_token(tokenizer)
     waiting: list[Piece] = []
 
     def flush() -> Iterator[list[int]]:
-        encoded = tokeniser.encode_batch_fast([piece.text for piece in waiting], add_special_tokens=False)
+        encoded = tokenizer.encode_batch_fast([piece.text for piece in waiting], add_special_tokens=False)
         for piece, encoding in zip(waiting, encoded, strict=True):
             yield encoding.ids + ([end[1]] if end and piece.last else [])
         waiting.clear()
@@ -143,7 +142,8 @@ def _watched(corpus: Corpus, split: str, progress: bool) -> Iterator[Piece]:
     from rich.progress import DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TransferSpeedColumn
 
     columns = (TextColumn("{task.description}"), DownloadColumn(), TransferSpeedColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not progress, transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not (progress and console.is_terminal), transient=True) as bar:
         task = bar.add_task(f"tokens of the {split} split", total=None)
         empty = True
         for piece in corpus.pieces(split):

@@ -22,8 +22,6 @@ def command(verb: str, names: Sequence[str], values: Mapping[str, str], **option
 def python(found: Encoding, text: str, values: Mapping[str, str], start: int, epsilon: str, bound: str | None) -> str:
     """Lines of Python; `bound` is the bound on the scores if a window was certified."""
     lines = ["import farfield as ff"]
-    if bound is not None:
-        lines.append("from farfield.theory.fields.windows import smallest_window")
     if found.formula is None:
         return "\n".join([*lines, "", f"print(ff.check({text!r}).proof)"])
     after = f", start={start}" if start else ""
@@ -32,5 +30,5 @@ def python(found: Encoding, text: str, values: Mapping[str, str], start: int, ep
     if bound is not None:
         lines.append(f"print(ff.series(formula{after}).B())")
         lines.append(f'print(ff.trf(formula, "{epsilon}"{after}))')
-        lines.append(f'print(smallest_window(ff.series(formula{after}), "{epsilon}", "{bound}"))')
+        lines.append(f'print(ff.smallest_window(ff.series(formula{after}), "{epsilon}", "{bound}"))')
     return "\n".join(lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from farfield.formula import FormulaError
 from farfield.formula.formula import MAX_LENGTH
@@ -112,13 +111,3 @@ def _whole(once: dict[str, str], name: str, default: int, least: int, most: int,
     if not (text.isascii() and text.isdigit() and len(text) <= 15 and least <= int(text) <= most):
         raise ValueError(f"the {words} must be a whole number from {least} to {most}, not {text[:20]!r}")
     return int(text)
-
-
-def plain(question: Question) -> dict[str, Any]:
-    """The question as plain data, for a worker process."""
-    return {**vars(question)}
-
-
-def from_plain(data: dict[str, Any]) -> Question:
-    """The question that a worker was sent."""
-    return Question(**{**data, "formulas": tuple(data["formulas"]), "values": tuple(data["values"])})

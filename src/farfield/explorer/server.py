@@ -63,9 +63,8 @@ def application(port: int, study: list[dict[str, Any]] | None = None, pool: Pool
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        workers.open()
-        yield
-        await workers.close()
+        async with workers.open():
+            yield
 
     async def answer(request: Request) -> Response:
         fields = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)

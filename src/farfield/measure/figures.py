@@ -11,11 +11,11 @@ import numpy as np
 from farfield.theory.figures import in_tokens, look, plain, save, style
 
 if TYPE_CHECKING:
+    from farfield.measure.delta import Truncation
     from farfield.measure.gradient import ByGradient
     from farfield.measure.perplexity import Evaluation
     from farfield.measure.receptive import ByAttention
     from farfield.measure.speed import Speed
-    from farfield.measure.truncation import Truncation
 
 
 def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -> list[Path]:

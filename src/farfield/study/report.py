@@ -19,6 +19,7 @@ import farfield
 from farfield import zoo
 from farfield.data import durable
 from farfield.formula import FormulaError
+from farfield.measure import LEVEL
 from farfield.study import findings, tables
 from farfield.study.collected import NONE, Study
 from farfield.study.escaping import plain, short
@@ -43,7 +44,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Judged:
+class EncodingSection:
     """One encoding in the section "Theory against experiment"."""
 
     name: str
@@ -102,10 +103,10 @@ def _drawn_before(folder: Path) -> list[Figure]:
 
     try:
         noted = json.loads((folder / NOTED).read_bytes())
-        found = [Figure(n["name"], n["title"], n["caption"], tuple(folder / f for f in n["files"])) for n in noted]
+        drawn = [Figure(n["name"], n["title"], n["caption"], tuple(folder / f for f in n["files"])) for n in noted]
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    return [figure for figure in found if all(path.parent == folder and path.exists() for path in figure.paths)]
+    return [figure for figure in drawn if all(path.parent == folder and path.exists() for path in figure.paths)]
 
 
 def render(study: Study, made: list[tables.Table], drawn: list[Figure], command: str) -> str:
@@ -125,15 +126,15 @@ def render(study: Study, made: list[tables.Table], drawn: list[Figure], command:
         made=about(study, command),
         differences=differences(study),
         source=published()["source"],
-        level=findings.LEVEL,
+        level=LEVEL,
         short=short,
     )
 
 
-def judge(study: Study, encoding: str) -> Judged:
+def judge(study: Study, encoding: str) -> EncodingSection:
     """What is proven of an encoding, with the proof, and what its models did."""
     entries = study.of_encoding(encoding)
-    found = zoo.find(encoding)
+    known = zoo.find(encoding)
     try:
         verdict = check(encoding)
     except FormulaError as error:  # a formula that only has values for some parameters
@@ -141,10 +142,10 @@ def judge(study: Study, encoding: str) -> Judged:
     else:
         words, condition, steps = verdict.verdict, verdict.condition or "", verdict.steps
     leaks = [entry.leak for entry in entries if entry.leak is not None]
-    return Judged(
+    return EncodingSection(
         plain(encoding),
         plain(findings.formula_of(encoding)),
-        found.formula is not None,
+        known.formula is not None,
         words,
         condition,
         [_parts(step) for step in steps],
@@ -158,7 +159,7 @@ def judge(study: Study, encoding: str) -> Judged:
         else "",
         [(entry.corpus, f"{entry.rise:.2%}") for entry in entries],
         findings.agreement(entries),
-        plain(found.note) if words != NONE else "",
+        plain(known.note) if words != NONE else "",
     )
 
 
@@ -241,7 +242,7 @@ def summary(study: Study) -> list[RichTable]:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    found = []
+    made = []
     for corpus in study.corpora:
         entries = study.of_corpus(corpus)
         if not entries:
@@ -266,5 +267,5 @@ def summary(study: Study) -> list[RichTable]:
                 findings.agreement([entry]).short,
             ]
             table.add_row(*(Text(cell) for cell in cells))
-        found.append(table)
-    return found
+        made.append(table)
+    return made

@@ -28,7 +28,7 @@ def card(settings: Settings, model: Any, history: list[dict[str, Any]], drawn: b
         f"# A decoder with the encoding {_code(settings.encoding)}",
         f"{parameters:,} parameters: {settings.layers} layers of width {settings.width} with {settings.heads} heads, "
         f"trained on {settings.steps:,} batches of {settings.batch} x {settings.length} tokens "
-        f"of the corpus {_code(settings.corpus)} with [Farfield](https://pypi.org/project/farfield/).",
+        f"of the corpus {_code(settings.corpus)} with Farfield.",
         "```python\nimport farfield  # makes the model known to transformers\n"
         "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
         "model = AutoModelForCausalLM.from_pretrained(path)\ntokenizer = AutoTokenizer.from_pretrained(path)\n```",

@@ -1,6 +1,6 @@
 """One run: settings in, a trained model in a run folder out, and nothing lost when it is killed.
 
-A run folder holds `config.json` (the model's configuration and the run's settings), `metrics.jsonl`, the tokeniser,
+A run folder holds `config.json` (the model's configuration and the run's settings), `metrics.jsonl`, the tokenizer,
 `checkpoints/`, and once it is finished `model.safetensors` and a model card, `README.md`; any Hugging Face user can
 load it. `train` starts a run or goes on with it; `resume` goes on with what the folder says.
 """
@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield import zoo
-from farfield.data import tokenizer as tokenisers
 from farfield.data.corpus import Corpus, open_corpus
 from farfield.data.durable import as_disk_full
-from farfield.data.tokens import Samples, Tokens, cache_folder, tokenise
+from farfield.data.tokenizer import end_token, load_tokenizer, make_tokenizer, tokenizer_digest, vocabulary_size
+from farfield.data.tokens import Samples, Tokens, cache_folder, tokenize
 from farfield.training.checkpoint import run_lock
 from farfield.training.processes import Processes
 from farfield.training.runfolder import (
     CONFIG,
-    TOKENISER,
+    TOKENIZER,
     ChangedRunError,
     as_bytes,
     finish,
@@ -76,7 +76,7 @@ def train(
 ) -> Result:
     """Train in a run folder: start, or go on from the newest checkpoint that verifies.
 
-    If the folder belongs to a run with other settings, another formula, tokeniser or corpus, this is refused.
+    If the folder belongs to a run with other settings, another formula, tokenizer or corpus, this is refused.
     """
     run = Path(run)
     processes = Processes()
@@ -97,8 +97,8 @@ def _train_locked(settings: Settings, run: Path, processes: Processes, progress:
             say(f"The run {str(run)!r} is finished: {done} steps.")
             return Result(run, done, True, metrics=tuple(read_metrics(run)))
     with processes.first_goes_ahead():
-        tokeniser, tokens = _read_corpus(settings, run, progress)
-    return _train(settings, run, tokeniser, tokens, processes, progress, log_to, say)
+        tokenizer, tokens = _read_corpus(settings, run, progress)
+    return _train(settings, run, tokenizer, tokens, processes, progress, log_to, say)
 
 
 def _as_sentence(error: OSError, run: Path) -> Exception:
@@ -118,27 +118,27 @@ def corpus_of(settings: Settings) -> Corpus:
 
 
 def _read_corpus(settings: Settings, run: Path, progress: bool) -> tuple[Tokenizer, dict[str, Tokens]]:
-    """The run's own tokeniser if it has one already, else the one that the settings name; and the tokens."""
+    """The run's own tokenizer if it has one already, else the one that the settings name; and the tokens."""
     corpus = corpus_of(settings)
-    if (run / CONFIG).exists() and (run / TOKENISER).exists():
-        tokeniser = tokenisers.load_tokeniser(str(run / TOKENISER))
+    if (run / CONFIG).exists() and (run / TOKENIZER).exists():
+        tokenizer = load_tokenizer(str(run / TOKENIZER))
     else:
-        tokeniser = tokenisers.make_tokeniser(settings.tokeniser, corpus, settings.vocabulary, cache_folder())
-    return tokeniser, {split: _whole_tokens(corpus, split, tokeniser, progress) for split in ("train", "valid")}
+        tokenizer = make_tokenizer(settings.tokenizer, corpus, settings.vocabulary, cache_folder())
+    return tokenizer, {split: _whole_tokens(corpus, split, tokenizer, progress) for split in ("train", "valid")}
 
 
-def _whole_tokens(corpus: Corpus, split: str, tokeniser: Tokenizer, progress: bool) -> Tokens:
-    tokens = tokenise(corpus, split, tokeniser, progress=progress)
+def _whole_tokens(corpus: Corpus, split: str, tokenizer: Tokenizer, progress: bool) -> Tokens:
+    tokens = tokenize(corpus, split, tokenizer, progress=progress)
     if not tokens.verify():  # the cache was damaged since: make it again
         shutil.rmtree(tokens.path.parent)
-        tokens = tokenise(corpus, split, tokeniser, progress=progress)
+        tokens = tokenize(corpus, split, tokenizer, progress=progress)
     return tokens
 
 
 def _train(
     settings: Settings,
     run: Path,
-    tokeniser: Tokenizer,
+    tokenizer: Tokenizer,
     tokens: dict[str, Tokens],
     processes: Processes,
     progress: bool,
@@ -156,10 +156,10 @@ def _train(
     samples = {split: Samples(found, settings.length, settings.seed, split) for split, found in tokens.items()}
     with flush_denormals(), generators_kept():
         torch.manual_seed(settings.seed)
-        model = FarfieldForCausalLM(model_config(settings, tokeniser, _identity(settings, tokeniser, tokens)))
+        model = FarfieldForCausalLM(model_config(settings, tokenizer, _identity(settings, tokenizer, tokens)))
         model.config.training["identity"]["values"] = model.position.values()
         config = model_json(model)
-        checkpoint = processes.first_does(lambda: prepare(run, config, tokeniser, say))
+        checkpoint = processes.first_does(lambda: prepare(run, config, tokenizer, say))
         bar = ProgressBar(settings, shown=progress)
         trainer = _trainer(model, settings, run, as_bytes(config), samples, processes, bar, log_to)
         done = 0 if checkpoint is None else checkpoint.step
@@ -187,22 +187,22 @@ def _train(
     return Result(run, step, True, metrics=tuple(history))
 
 
-def _identity(settings: Settings, tokeniser: Tokenizer, tokens: dict[str, Tokens]) -> dict[str, Any]:
+def _identity(settings: Settings, tokenizer: Tokenizer, tokens: dict[str, Tokens]) -> dict[str, Any]:
     """What the names in the settings stand for today."""
     return {
         "formula": zoo.find(settings.encoding).text,
-        "tokeniser": tokenisers.digest(tokeniser),
+        "tokenizer": tokenizer_digest(tokenizer),
         "corpus": {split: found.sha256 for split, found in tokens.items()},
     }
 
 
-def model_config(settings: Settings, tokeniser: Tokenizer, identity: dict[str, Any]) -> Any:
+def model_config(settings: Settings, tokenizer: Tokenizer, identity: dict[str, Any]) -> Any:
     """The model's configuration for these settings, with the settings themselves inside."""
     from farfield.nn.decoder.config import FarfieldConfig
 
-    end = tokenisers.end_token(tokeniser)
+    end = end_token(tokenizer)
     return FarfieldConfig(
-        vocab_size=tokenisers.size_of(tokeniser),
+        vocab_size=vocabulary_size(tokenizer),
         hidden_size=settings.width,
         num_hidden_layers=settings.layers,
         num_attention_heads=settings.heads,

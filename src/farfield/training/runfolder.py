@@ -1,6 +1,6 @@
 """What a run folder holds, read with suspicion and written to last.
 
-`config.json` is the model's configuration with the run's settings and identity (formula, tokeniser, corpus) inside; a
+`config.json` is the model's configuration with the run's settings and identity (formula, tokenizer, corpus) inside; a
 copy goes into every checkpoint. A run goes on only if all of them say the same.
 """
 
@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.data import durable
-from farfield.data import tokenizer as tokenisers
+from farfield.data.tokenizer import for_transformers
 from farfield.training.checkpoint import Checkpoint, newest_checkpoint
-from farfield.training.settings import Settings, difference, settings_from
+from farfield.training.settings import Settings, difference, settings_from, with_new_names
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 CONFIG = "config.json"
 METRICS = "metrics.jsonl"
-TOKENISER = "tokenizer.json"
+TOKENIZER = "tokenizer.json"
 MODEL = "model.safetensors"
 FINISHED = "finished.json"
 FAILURE = "failure.json"
@@ -86,7 +86,8 @@ def flat(config: dict[str, Any]) -> dict[str, Any]:
     training = config.get("training")
     for part in ("settings", "identity"):
         inner = training.get(part) if isinstance(training, dict) else None
-        table |= {f"{part}.{name}": value for name, value in inner.items()} if isinstance(inner, dict) else {}
+        inner = with_new_names(inner) if isinstance(inner, dict) else {}
+        table |= {f"{part}.{name}": value for name, value in inner.items()}
     return table
 
 
@@ -104,7 +105,7 @@ def finished_steps(run: Path) -> int | None:
         return None
 
 
-def prepare(run: Path, config: dict[str, Any], tokeniser: Tokenizer, say: Callable[[str], None]) -> Checkpoint | None:
+def prepare(run: Path, config: dict[str, Any], tokenizer: Tokenizer, say: Callable[[str], None]) -> Checkpoint | None:
     """Check that the folder is of this run, find its newest checkpoint, and write what every run folder has."""
     if (run / CONFIG).exists():
         refuse_difference(run, flat(read_config(run)), flat(config))
@@ -116,8 +117,8 @@ def prepare(run: Path, config: dict[str, Any], tokeniser: Tokenizer, say: Callab
     (run / FAILURE).unlink(missing_ok=True)
     (run / FINISHED).unlink(missing_ok=True)
     if not (run / CONFIG).exists():
-        tokenisers.for_transformers(tokeniser).save_pretrained(run)
-        durable.replace_file(run / TOKENISER, tokeniser.to_str().encode())
+        for_transformers(tokenizer).save_pretrained(run)
+        durable.replace_file(run / TOKENIZER, tokenizer.to_str().encode())
         durable.replace_file(run / CONFIG, as_bytes(config))
     # the metrics up to the checkpoint: what a killed process wrote after it will be written again
     durable.replace_file(run / METRICS, "".join(json.dumps(line) + "\n" for line in lines).encode())

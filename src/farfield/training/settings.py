@@ -15,6 +15,8 @@ Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Size = Annotated[int, Field(ge=1, le=1 << 20)]
 Seed = Annotated[int, Field(ge=0, lt=1 << 63)]
 
+OLD_NAMES = {"tokeniser": "tokenizer"}  # of settings, in run folders of earlier versions
+
 
 class Settings(BaseModel):
     """Everything that decides a run's result; two runs with equal settings give the same model, bit for bit."""
@@ -24,7 +26,7 @@ class Settings(BaseModel):
     encoding: Annotated[str, Field(min_length=1, max_length=4000)]
     parameters: dict[str, float | list[float]] = {}
     corpus: Annotated[str, Field(min_length=1, max_length=4000)] = "python"
-    tokeniser: Annotated[str, Field(min_length=1, max_length=4000)] = "bpe"
+    tokenizer: Annotated[str, Field(min_length=1, max_length=4000)] = "bpe"
     vocabulary: Annotated[int, Field(ge=2, le=1 << 20)]
     errors: Literal["strict", "replace"] = "strict"
     split_seed: Seed = 0
@@ -58,11 +60,17 @@ class Settings(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _lists_are_tuples(cls, given: Any) -> Any:
-        """JSON has no tuples."""
-        if isinstance(given, dict) and isinstance(given.get("betas"), list):
-            return {**given, "betas": tuple(given["betas"])}
-        return given
+    def _as_stored(cls, given: Any) -> Any:
+        """JSON has no tuples, and earlier versions had other names."""
+        if not isinstance(given, dict):
+            return given
+        given = with_new_names(given)
+        return {**given, "betas": tuple(given["betas"])} if isinstance(given.get("betas"), list) else given
+
+    def identity(self) -> dict[str, Any]:
+        """What a digest of the settings is made of: the first version's table, so that it outlives new versions."""
+        old = {new: name for name, new in OLD_NAMES.items()}
+        return {old.get(name, name): value for name, value in self.model_dump(mode="json").items()}
 
     @model_validator(mode="after")
     def _fit_together(self) -> Settings:
@@ -73,6 +81,11 @@ class Settings(BaseModel):
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas {self.betas} must be from 0 to below 1")
         return self
+
+
+def with_new_names(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A table of an earlier version with the names of this one."""
+    return {OLD_NAMES.get(name, name): value for name, value in fields.items()}
 
 
 _PAPER = {
@@ -116,7 +129,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "heads": 2,
         "feed_forward": 64,
         "vocabulary": 257,
-        "tokeniser": "bytes",
+        "tokenizer": "bytes",
         "length": 16,
         "batch": 4,
         "steps": 20,

@@ -15,9 +15,6 @@ from farfield.theory.figures import in_tokens, look, one_line, plain, save, styl
 
 GREY = {"color": "#7f7f7f", "linestyle": ":", "linewidth": 1.0, "marker": ""}
 _LONGEST = 30  # characters of a label
-_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-_STEPS = (1, 2, 3.5, 5, 7, 10, 14, 18)
-_AROUND = [(dx * step, dy * step) for step in _STEPS for dx, dy in _SIDES]  # where a text may stand, nearest first
 
 
 @dataclass(frozen=True)
@@ -99,11 +96,11 @@ def percent(share: float) -> str:
 
 def numbers(record: dict[str, Any], *keys: str) -> np.ndarray | None:
     """A list of numbers inside a record, `null` as nan; None if there is no such list."""
-    found: Any = record
+    inner: Any = record
     for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
+        inner = inner.get(key) if isinstance(inner, dict) else None
     try:
-        values = np.array([np.nan if x is None else x for x in found], dtype=float)
+        values = np.array([np.nan if x is None else x for x in inner], dtype=float)
     except (TypeError, ValueError):
         return None
     return values if values.ndim == 1 and len(values) else None
@@ -111,8 +108,8 @@ def numbers(record: dict[str, Any], *keys: str) -> np.ndarray | None:
 
 def stacked(rows: Iterable[np.ndarray | None]) -> np.ndarray | None:
     """The rows that are there and as long as the first, (seeds, points); None if there is none."""
-    found = [row for row in rows if row is not None]
-    return np.stack([row for row in found if len(row) == len(found[0])]) if found else None
+    there = [row for row in rows if row is not None]
+    return np.stack([row for row in there if len(row) == len(there[0])]) if there else None
 
 
 def middle(rows: np.ndarray) -> np.ndarray:
@@ -191,47 +188,13 @@ def write_beside(axes: Any, points: Sequence[tuple[float, float, str]], others: 
 
     others: all points of the panel, (n, 2), that texts must not cover.
     """
-    from matplotlib.text import Text
+    from adjustText import adjust_text
 
-    figure = axes.figure
-    figure.canvas.draw()
-    renderer, frame = figure.canvas.get_renderer(), axes.get_window_extent()
-    dots = axes.transData.transform(others)
-    unit = figure.dpi / 72
-    taken: list[Any] = []
-    for x, y, text in points:
-        best: tuple[float, Any, Any] | None = None
-        for dx, dy in _AROUND:
-            note = axes.annotate(
-                text, (x, y), xytext=(7 * dx, 7 * dy), textcoords="offset points", fontsize=7,
-                ha="left" if dx > 0 else "right" if dx < 0 else "center",
-                va="bottom" if dy > 0 else "top" if dy < 0 else "center",
-                arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": "#777777", "shrinkA": 0, "shrinkB": 2},
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
-            )  # fmt: skip
-            note.set_in_layout(False)
-            note.update_positions(renderer)
-            box = Text.get_window_extent(note, renderer).padded(1.5 * unit)
-            hits = 3.0 * sum(box.overlaps(b) for b in taken) + 0.5 * box.padded(2 * unit).count_contains(dots)
-            hits += 10 * (box.x0 < frame.x0 or box.x1 > frame.x1 or box.y0 < frame.y0 or box.y1 > frame.y1)
-            hits += 0.2 * _nearer_to_another(box, dots, axes.transData.transform((x, y)))
-            if best is None or hits < best[0]:
-                if best is not None:
-                    best[1].remove()
-                best = (hits, note, box)
-            else:
-                note.remove()
-            if hits == 0:
-                break
-        if best is not None:
-            taken.append(best[2])
-
-
-def _nearer_to_another(box: Any, dots: np.ndarray, own: np.ndarray) -> bool:
-    """Whether a text stands nearer to a point that is not its own."""
-    away = np.hypot(
-        np.maximum(np.maximum(box.x0 - dots[:, 0], dots[:, 0] - box.x1), 0),
-        np.maximum(np.maximum(box.y0 - dots[:, 1], dots[:, 1] - box.y1), 0),
-    )
-    mine = np.abs(dots - own).max(1) < 1e-6
-    return bool((away[~mine] <= away[mine].min(initial=np.inf)).any())
+    texts = [axes.text(x, y, text, fontsize=7) for x, y, text in points]
+    axes.figure.draw_without_rendering()  # it must know where the axes stand
+    adjust_text(
+        texts, *others.T, ax=axes, target_x=[x for x, *_ in points], target_y=[y for _, y, _ in points],
+        expand=(1.2, 1.6), iter_lim=400, arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": "#777777"},
+    )  # fmt: skip
+    for text in texts:
+        text.set_in_layout(False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from farfield.measure.statistics import rank_correlation
+from farfield.measure import rank_correlation
 from farfield.study.collected import CONVERGES, DIVERGES, MIXED, Entry, Study
 from farfield.study.figures.canvas import (
     GREY,

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from farfield.measure import LEVEL
+from farfield.measure.rise import ROSE
 from farfield.study.collected import PLAIN, SLIDING, Entry, Study
 from farfield.study.figures.canvas import (
     GREY,
@@ -29,7 +31,6 @@ from farfield.study.figures.canvas import (
     stacked,
     written,
 )
-from farfield.study.findings import LEVEL, level
 from farfield.study.published import published
 from farfield.theory.figures import in_tokens, look, one_line, plain
 
@@ -189,7 +190,7 @@ def _fit(axes: Any, study: Study, title: str, curves: dict[str, np.ndarray], lea
 def _on_lengths(study: Study, table: dict[str, list[Entry]]) -> str:
     entries = [entry for found in table.values() for entry in found]
     names = list(dict.fromkeys(entry.encoding for entry in entries))
-    fail = [e for e in names if not all(level(entry) for entry in entries if entry.encoding == e)]
+    fail = [e for e in names if any(entry.answer == ROSE for entry in entries if entry.encoding == e)]
     hold = [e for e in names if e not in fail]
     far = max(entry.lengths[-1] / entry.training_length for entry in entries)
     said = f"Up to {far:g} times the training length, "

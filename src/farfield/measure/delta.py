@@ -18,7 +18,7 @@ Shapes: B samples, H heads, N tokens, R rows, J windows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,84 +26,69 @@ import torch
 from torch import Tensor
 
 from farfield.measure.loading import Text
-from farfield.measure.models import Model, Seen
-from farfield.measure.receptive import blocks, by_distance, encoding_name
-from farfield.measure.windows import SLACK, far_bound
+from farfield.measure.models import AttentionInputs, Model
+from farfield.measure.receptive import blocks, by_distance
+from farfield.measure.windows import certified_share, share_bound
 
 CURVES = ("delta", "identity", "lost", "paper", "sharper", "radius", "spread", "certificate")
 
 
-def one_head_output(seen: Seen, window: int | None = None) -> tuple[Tensor, Tensor]:
-    """The attention output of every query within a window, and the log-sum-exp, in the type of the model."""
-    from farfield.nn.attention.api import attention
-
-    return attention(seen.q, seen.k, seen.v, seen.bias, window=window, scale=seen.scale, skip=False, return_lse=True)
-
-
-def beyond(seen: Seen, window: int) -> tuple[Tensor, Tensor]:
-    """The mean value that each query from `window` on would take from the keys beyond its window, and the lse there."""
-    from farfield.nn.attention.api import attention
-
-    n = seen.k.shape[2]
-    k, v = seen.k[:, :, : n - window], seen.v[:, :, : n - window]
-    bias = None if seen.bias is None else seen.bias[:, window:n]
-    return attention(seen.q[:, :, window:], k, v, bias, scale=seen.scale, skip=False, return_lse=True)
-
-
-def changes(seen: Seen, full: Tensor, window: int, spreads: Tensor | None = None) -> dict[str, Tensor]:
+def changes(inputs: AttentionInputs, full: Tensor, window: int, spreads: Tensor | None = None) -> dict[str, Tensor]:
     """delta(i, j) for j = window and every query that has keys beyond it, (B, H, N - j), with identity and bounds.
 
-    full: the output without a window. spreads: R of Theorem A for these rows, if it was computed.
+    Args:
+        inputs: What the layer attends with.
+        full: The output without a window.
+        window: j.
+        spreads: R of Theorem A for these rows, if it was computed.
     """
-    within, near = one_head_output(seen, window)
-    within, near = within[:, :, window:].double(), near[:, :, window:].double()
-    tail, far = (x.double() for x in beyond(seen, window))
+    within, near = (x[:, :, window:].double() for x in inputs.attend(window))
+    tail, far = (x.double() for x in inputs.beyond(window).attend())
     tau = torch.sigmoid(far - near)
-    values = seen.spread(seen.v).double()
+    values = inputs.spread(inputs.v).double()
     sizes = _norm(values)
     farthest = sizes[:, :, : values.shape[2] - window].cummax(-1).values
-    everything = torch.maximum(torch.maximum(_norm(seen.q.double()), _norm(seen.spread(seen.k).double())), sizes)
+    everything = torch.maximum(torch.maximum(_norm(inputs.q.double()), _norm(inputs.spread(inputs.k).double())), sizes)
     centre = values.mean(2, keepdim=True)
     radius = _norm(values - centre).cummax(-1).values[:, :, window:]
     both = _norm(within) + farthest
-    certified = torch.sigmoid(far_bound(seen, window) - near + SLACK + 1e-5 * near.abs())
-    found = {
+    bounds = {
         "delta": _norm(full[:, :, window:].double() - within),
         "identity": tau * _norm(tail - within),
         "lost": tau,
         "paper": 2 * tau * everything.cummax(-1).values[:, :, window:],
         "sharper": tau * both,
         "radius": 2 * tau * radius,
-        "certificate": certified * both,
+        "certificate": certified_share(inputs, window, near) * both,
     }
     if spreads is not None:
-        bias = seen.bias_or_zero()
+        bias = inputs.bias_or_zero()
         head = bias[:, :window].logsumexp(-1, keepdim=True)
         rest = bias[:, window:].logcumsumexp(-1)
-        found["spread"] = torch.sigmoid(rest - head + spreads) * both
-    return found
+        bounds["spread"] = share_bound(head, rest, spreads) * both
+    return bounds
 
 
 def _norm(x: Tensor) -> Tensor:
     return torch.linalg.vector_norm(x, dim=-1)
 
 
-def logit_spreads(seen: Seen, windows: Sequence[int]) -> list[Tensor]:
+def logit_spreads(inputs: AttentionInputs, windows: Sequence[int]) -> list[Tensor]:
     """R = max beyond - min within of q.k, for each window and every row that has keys beyond it: (1, H, N - j) each."""
-    bare = Seen(seen.q, seen.k, seen.v, None, seen.scale, None)
-    n = seen.k.shape[2]
-    found = [torch.empty(1, seen.q.shape[1], n - j, dtype=torch.float64, device=seen.q.device) for j in windows]
+    bare = replace(inputs, bias=None, window=None)
+    n = inputs.k.shape[2]
+    spreads = [torch.empty(1, inputs.q.shape[1], n - j, dtype=torch.float64, device=inputs.q.device) for j in windows]
     for a, b, logits in blocks(bare, 0, min(windows)):
         high = by_distance(logits, float("-inf"))
         # from the far end: the largest logit at distance t or more
         largest = high.flip(-1).cummax(-1).values.flip(-1)
         least = high.masked_fill_(high == float("-inf"), float("inf")).cummin(-1).values
-        for j, table in zip(windows, found, strict=True):
+        for j, table in zip(windows, spreads, strict=True):
             rows = slice(max(a, j), b)
             if rows.start < b:
                 some = slice(rows.start - a, b - a)
                 table[0, :, rows.start - j : b - j] = largest[:, some, j] - least[:, some, j - 1]
-    return found
+    return spreads
 
 
 @dataclass
@@ -179,9 +164,20 @@ def truncation(
 ) -> Truncation:
     """Measure delta(i, j) on the first chunks of a text, for windows j, over the queries i past the burn-in.
 
-    windows: powers of two up to the burn-in unless given. fixed: the window of the curve against i; the smaller of the
-    training length and a quarter of the length unless given. spread: also the bound by the spread of the logits, whose
-    time grows with the square of the length.
+    Args:
+        model: What `load_model` or `as_model` gives.
+        text: What `load_text` gives.
+        length: Tokens of a chunk.
+        windows: The windows j; powers of two up to the burn-in unless given.
+        fixed: The window of the curve against i; the smaller of the training length and a quarter of the length
+            unless given.
+        burn_in: Queries that are not counted, at the start of each chunk; half the length unless given.
+        chunks: How many chunks to read.
+        spread: Also the bound by the spread of the logits, whose time grows with the square of the length.
+        watch: Called after each layer of each chunk.
+
+    Returns:
+        delta(i, j) of every layer and head with its bounds, and the change of the whole network.
     """
     burn_in = length // 2 if burn_in is None else burn_in
     js = sorted({2**p for p in range(burn_in.bit_length()) if 2**p <= burn_in} if windows is None else set(windows))
@@ -195,16 +191,16 @@ def truncation(
     edges = [(low, min(2 * low, length)) for low in (fixed * 2**p for p in range(64)) if low < length]
     against = {name: np.zeros((model.layers, model.heads, len(edges))) for name in ("delta", "lost")}
 
-    def visit(layer: int, seen: Seen) -> None:
-        full, _ = one_head_output(seen)
-        spreads: list[Tensor | None] = list(logit_spreads(seen, js)) if spread else [None] * len(js)
+    def visit(layer: int, inputs: AttentionInputs) -> None:
+        full, _ = inputs.attend()
+        spreads: list[Tensor | None] = list(logit_spreads(inputs, js)) if spread else [None] * len(js)
         for j, r in zip(js, spreads, strict=True):
-            for name, table in changes(seen, full, j, r).items():
+            for name, table in changes(inputs, full, j, r).items():
                 columns.setdefault((name, layer, j), []).append(table[0, :, max(0, burn_in - j) :].cpu())
-        found = changes(seen, full, fixed)
+        at_fixed = changes(inputs, full, fixed)
         for name, total in against.items():
             for p, (low, high) in enumerate(edges):
-                total[layer, :, p] += found[name][0, :, low - fixed : high - fixed].mean(-1).cpu().numpy() / chunks
+                total[layer, :, p] += at_fixed[name][0, :, low - fixed : high - fixed].mean(-1).cpu().numpy() / chunks
         if watch is not None:
             watch()
 
@@ -224,8 +220,7 @@ def truncation(
                 median[name][layer, :, w] = table.median(-1).values.numpy()
                 largest[name][layer, :, w] = table.amax(-1).numpy()
     where = [(low, high - 1) for low, high in edges]
-    name = encoding_name(model)
-    return Truncation(model.name, name, length, burn_in, js, median, largest, fixed, where, against, network)
+    return Truncation(model.name, model.encoding, length, burn_in, js, median, largest, fixed, where, against, network)
 
 
 @torch.no_grad()
@@ -237,7 +232,7 @@ def network_changes(
     The change of the logits is that of the normalised ones (log-probabilities), the largest over the words; the change
     of the loss is its mean.
     """
-    found = []
+    rows = []
     full = [_past(model, ids, burn_in, None) for ids in texts]
     for j in windows:
         moved, losses = [], []
@@ -251,7 +246,7 @@ def network_changes(
                 moved.append(fall.abs().amax(-1))
                 losses.append(fall.gather(1, targets[a : a + size, None])[:, 0])
         change, rise = torch.cat(moved), torch.cat(losses)
-        found.append(
+        rows.append(
             {
                 "window": j,
                 "median_logit_change": float(change.median()),
@@ -259,7 +254,7 @@ def network_changes(
                 "loss_change": float(rise.mean()),
             }
         )
-    return found
+    return rows
 
 
 def _past(model: Model, ids: np.ndarray, burn_in: int, window: int | None) -> Tensor:

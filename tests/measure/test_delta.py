@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from farfield.measure.models import Seen
-from farfield.measure.truncation import changes, logit_spreads, network_changes, truncation
+from farfield.measure.delta import changes, logit_spreads, network_changes, truncation
+from farfield.measure.models import AttentionInputs
 from farfield.measure.windows import LostMass, lost_mass, share_bound, shortest_text, trf_windows
 from farfield.nn.attention.reference import reference
 
@@ -18,7 +18,7 @@ def some_heads(n=40, heads=3, key_heads=3, scale=2.0, seed=0, bias=True, dtype=t
     draw = torch.Generator().manual_seed(seed)
     q, k, v = (torch.randn(1, h, n, 8, generator=draw, dtype=dtype) for h in (heads, key_heads, key_heads))
     slopes = torch.tensor([0.5, 0.1, 0.02], dtype=dtype)[:heads, None]
-    return Seen(scale * q, k, v, -slopes * torch.arange(n) if bias else None, 8**-0.5, None)
+    return AttentionInputs(scale * q, k, v, -slopes * torch.arange(n) if bias else None, 8**-0.5, None)
 
 
 def delta_of(seen, i, j):
@@ -76,7 +76,7 @@ def test_the_share_bound_is_attained():
     weights = torch.exp(-0.3 * torch.arange(20.0, dtype=torch.float64))
     logits = torch.tensor([0.0] * 5 + [1.7] * 15, dtype=torch.float64)
     true = (weights * logits.exp())[5:].sum() / (weights * logits.exp()).sum()
-    bound = share_bound(weights[:5].sum(), weights[5:].sum(), 1.7)
+    bound = share_bound(weights[:5].sum().log(), weights[5:].sum().log(), 1.7)
     assert bound.item() == pytest.approx(true.item(), rel=1e-12)
 
 

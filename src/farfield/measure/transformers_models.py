@@ -8,7 +8,7 @@ the interface, is given ours in its place; its bias is ALiBi's.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from farfield.formula import Formula
-from farfield.measure.models import Model, Seen, Visit, Window
+from farfield.measure.models import AttentionInputs, Model, Visit, Window
 
 NAME = "farfield"  # under which transformers knows our attention
 _UNKNOWN = ("softcap", "s_aux", "position_bias")  # what an attention may ask for that ours does not do
-_sight: ContextVar[tuple[Window, Visit | None]] = ContextVar("sight", default=(None, None))
+_watched: ContextVar[tuple[Window, Visit | None]] = ContextVar("watched", default=(None, None))
 
 
 def sizes_of(config: Any) -> dict[str, Any]:
@@ -44,24 +44,24 @@ def sizes_of(config: Any) -> dict[str, Any]:
 
 def position_limit(network: Any) -> int | None:
     """Where learned absolute positions end, or None if the model has none."""
-    told = sizes_of(network.config)["training_length"]
+    stated = sizes_of(network.config)["training_length"]
     words = network.get_input_embeddings()
     for name, module in network.named_modules():
         if not isinstance(module, nn.Embedding) or module is words:
             continue
         last = name.rpartition(".")[2].lower()
         if last == "wpe" or "position" in last or last.startswith("pos_"):
-            return min(module.num_embeddings, told or module.num_embeddings)
+            return min(module.num_embeddings, stated or module.num_embeddings)
     return None
 
 
-class Theirs(Model):
+class TransformersModel(Model):
     """A causal language model of transformers."""
 
     _linear: bool | None = None
 
     def states(self, ids: Tensor, window: Window = None) -> Tensor:
-        if window is None and _sight.get()[1] is None:
+        if window is None and _watched.get()[1] is None:
             return self._read(input_ids=ids)
         with self._our_attention(window):
             return self._read(input_ids=ids)
@@ -86,18 +86,18 @@ class Theirs(Model):
             return states.float()
         return self.network.get_output_embeddings()(states).float()
 
-    def output_layer(self) -> nn.Linear | None:
+    def output_layer(self) -> tuple[Tensor, Tensor | None] | None:
         head = self.network.get_output_embeddings() if self._linear_head() else None
-        return head if type(head) is nn.Linear else None
+        return (head.weight, head.bias) if head is not None and type(head) is nn.Linear else None
 
     def _linear_head(self) -> bool:
-        """Whether the logits are the output layer of the last hidden states: found out once, on four tokens."""
+        """Whether the logits are the output layer of the last hidden states: tested once, on four tokens."""
         if self._linear is None:
-            token = _sight.set((None, None))  # no one watches these four tokens
+            token = _watched.set((None, None))  # no one watches these four tokens
             try:
                 self._linear = self._compare_heads()
             finally:
-                _sight.reset(token)
+                _watched.reset(token)
         return self._linear
 
     @torch.no_grad()
@@ -114,11 +114,11 @@ class Theirs(Model):
 
     @contextmanager
     def watching(self, visit: Visit) -> Iterator[None]:
-        token = _sight.set((None, visit))
+        token = _watched.set((None, visit))
         try:
             yield
         finally:
-            _sight.reset(token)
+            _watched.reset(token)
 
     @contextmanager
     def _our_attention(self, window: Window) -> Iterator[None]:
@@ -129,8 +129,8 @@ class Theirs(Model):
                     undo.callback(delattr, module, "forward")
             else:
                 undo.enter_context(_interface(self.network))
-            token = _sight.set((window, _sight.get()[1]))
-            undo.callback(_sight.reset, token)
+            token = _watched.set((window, _watched.get()[1]))
+            undo.callback(_watched.reset, token)
             yield
 
     def formula_of(self, layer: int, head: int) -> tuple[Formula, dict[str, float]] | None:
@@ -138,9 +138,9 @@ class Theirs(Model):
             return None
         from farfield import zoo
 
-        found = zoo.find("alibi").formula
-        assert found is not None
-        return found, {"k": float(_bloom_slopes(self.heads)[head])}
+        formula = zoo.find("alibi").formula
+        assert formula is not None
+        return formula, {"k": float(_bloom_slopes(self.heads)[head])}
 
     def attention_scores(self, length: int) -> int:
         if getattr(self.network.config, "_attn_implementation", "eager") == "sdpa" and not _is_bloom(self.network):
@@ -195,11 +195,12 @@ def _attend(module: Any, q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor
     unknown = [name for name in _UNKNOWN if given.get(name) is not None]
     if unknown or attention_mask is not None:
         raise ValueError(f"The attention of this model uses {(unknown or ['a mask'])[0]}, which cannot be followed.")
-    window, visit = _sight.get()
+    window, visit = _watched.get()
     window = _both(window, given.get("sliding_window"), q.shape[1])
     scale = given.get("scaling")
     scale = q.shape[3] ** -0.5 if scale is None else float(scale)
-    return _computed(module.layer_idx, Seen(q, k, v, None, scale, window), visit).transpose(1, 2).contiguous(), None
+    out = _attended(module.layer_idx, AttentionInputs(q, k, v, None, scale, window), visit)
+    return out.transpose(1, 2).contiguous(), None
 
 
 def _bloom_forward(
@@ -209,14 +210,14 @@ def _bloom_forward(
     q, k, v = module._reshape(module.query_key_value(hidden_states))
     slopes = torch.tensor(_bloom_slopes(module.num_heads), device=q.device)
     bias = -slopes[:, None] * torch.arange(k.shape[2], device=q.device)
-    window, visit = _sight.get()
-    out = _computed(module.layer_idx, Seen(q, k, v, bias, module.inv_norm_factor, window), visit)
+    window, visit = _watched.get()
+    out = _attended(module.layer_idx, AttentionInputs(q, k, v, bias, module.inv_norm_factor, window), visit)
     return module.dense(out.transpose(1, 2).flatten(2)) + residual, None
 
 
-def _computed(layer: int, seen: Seen, visit: Callable[[int, Seen], None] | None) -> Tensor:
+def _attended(layer: int, inputs: AttentionInputs, visit: Visit | None) -> Tensor:
     from farfield.nn.attention.api import attention
 
     if visit is not None:
-        visit(layer, seen)
-    return attention(seen.q, seen.k, seen.v, seen.bias, window=seen.window, scale=seen.scale)
+        visit(layer, inputs)
+    return attention(inputs.q, inputs.k, inputs.v, inputs.bias, window=inputs.window, scale=inputs.scale)
