@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from flint import arb, ctx, fmpq
 
 from farfield.formula import Node, build, number
-from farfield.formula.sentence import Sentence, say
+from farfield.formula.sentence import Sentence, joined, say
 from farfield.formula.tree import T
-from farfield.theory.checker.claims import Claim, read
+from farfield.theory.checker.claims import Certificate, Claim, PartClaim, Place, SumClaim, read
 
 _B, _Q = build.applied("b"), build.applied("q")
 
 
-def wording(certificate: Mapping[str, Any]) -> Sentence:
-    """The claim, such as "b(t) <= 3.2*t**-1.5 for all t >= 17"."""
+def wording(certificate: Certificate | Any) -> Sentence:
+    """The claim, such as "b(t) <= 3.2*t**-1.5 for all t >= 17"; of several claims, each with what it is about."""
     claim = read(certificate)
-    then = say(" for all ", build.relation(T, ">=", _start(str(claim.start))))
+    if isinstance(claim, Claim):
+        return _claim(claim)
+    if isinstance(claim, SumClaim):
+        parts = [say(f"summand {i + 1}: ", wording(c)) for i, c in enumerate(claim.parts)]
+    elif isinstance(claim, PartClaim):
+        parts = [say(f"summand {claim.index + 1}: ", wording(claim.part))]
+    else:
+        classes = [(_residue(claim.modulus, r), c) for r, c in enumerate(claim.classes)]
+        parts = [say(residue, ": ", wording(c)) for residue, c in classes if c is not None]
+    return joined(parts, "; ")
+
+
+def _residue(modulus: int, r: int) -> Node:
+    return build.relation(T, "=", build.total([build.product([number(modulus), build.name("n")]), number(r)]))
+
+
+def _claim(claim: Claim) -> Sentence:
+    then = say(" for all ", build.relation(T, ">=", _start(claim.start)))
     if claim.kind == "finite":
         return say(build.relation(_B, "=", build.ZERO), then)
     sign = "<=" if claim.kind == "upper" else ">="
     if claim.factor is None:
         return say(build.relation(_B, sign, _bound(claim, build.ONE)), then)
-    factor = build.relation(build.relation(_Q, "=", claim.factor.node), ">=", build.ZERO)
+    factor = build.relation(_Q, "=", claim.factor.node)
     bound = build.relation(_B, sign, _bound(claim, _Q))
     return say(bound, then, ", where ", factor, " has the mean value ", number(claim.mean))
 
 
-def _start(text: str) -> Node:
-    return build.call("exp", _start(text[4:-1])) if text.startswith("exp(") else number(int(text))
+def _start(place: Place) -> Node:
+    node = number(place.whole)
+    for _ in range(place.nesting):
+        node = build.call("exp", node)
+    return node
 
 
 def _bound(claim: Claim, factor: Node) -> Node:

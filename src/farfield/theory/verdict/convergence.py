@@ -26,6 +26,7 @@ from farfield.theory.verdict import oscillation
 from farfield.theory.verdict.conditions import Condition, Leaf, explore, family
 from farfield.theory.verdict.corners import corners
 from farfield.theory.verdict.domain import refuse_undefined, require_defined
+from farfield.theory.verdict.gate import accepted, weakest
 from farfield.theory.verdict.horizon import Horizon, horizon
 from farfield.theory.verdict.ladder import B, Rung, certificate, decide, safe_decimal
 from farfield.theory.verdict.regions import Region, domain
@@ -123,6 +124,7 @@ def check(
             verdict = _check_family(formula.primitive, domains, start, deadline)
         else:
             verdict = _check_concrete(formula.primitive, start, deadline)
+            accepted(formula.primitive, verdict.verdict, verdict.certificate, start)
     except UndecidedError as error:
         verdict = Verdict("", "undecided", steps=(say(f"not decided: {error}"),), start=start)
     return replace(verdict, formula=formula.text())
@@ -223,6 +225,7 @@ def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict
 def _check_corners(formula: Formula, start: int, deadline: float) -> Verdict | None:
     """Waves in an exponent that cross the border: decided if every extreme has the same verdict (corners.py)."""
     require_defined(formula, start, deadline)
+    certificates: list[dict[str, Any] | None] = []
     verdicts, proof = set(), [say("for each t, ", B, " is monotone in its waves, so it lies between the extremes:")]
     for said, still in corners(formula, deadline):
         try:
@@ -230,6 +233,7 @@ def _check_corners(formula: Formula, start: int, deadline: float) -> Verdict | N
         except UndefinedError:
             return None
         verdicts.add(rung.verdict)
+        certificates.append(certificate(still, rung, deadline))
         first, *others = (*rung.steps, rung.reason)
         proof += [say("with ", said, ": ", first), *others]
     if len(verdicts) != 1:
@@ -237,8 +241,10 @@ def _check_corners(formula: Formula, start: int, deadline: float) -> Verdict | N
     (verdict,) = verdicts
     if verdict == "diverges" and any(n.op == "floor" for n in formula.node.walk()):
         return None  # with steps, which extreme is the smallest may change for ever
+    claim = weakest(certificates)
+    proof += [] if claim is None else [say("explicitly, ", wording(claim))]
     proof.append(_conclusion(verdict, start))
-    return Verdict(formula.text(), verdict, None, tuple(proof), None, None, start)
+    return Verdict(formula.text(), verdict, None, tuple(proof), claim, None, start)
 
 
 def _check_parts(formula: Formula, start: int, deadline: float) -> Verdict | None:
@@ -249,10 +255,14 @@ def _check_parts(formula: Formula, start: int, deadline: float) -> Verdict | Non
     first, second = formula.node.args
     proof = [say(B, " is a sum of two weights, and the first of them, ", first, ":"), *found[0].steps]
     proof += [say("the other, ", second, ":"), *found[1].steps]
-    diverging = [v for v in found if v.verdict == "diverges"]
-    verdict = "diverges" if diverging else "converges"
+    verdict = "diverges" if any(v.verdict == "diverges" for v in found) else "converges"
     proof.append(_conclusion(verdict, start))
-    claim = diverging[0].certificate if diverging else None
+    claim: dict[str, Any] | None = None
+    for i, part in enumerate(found):
+        if part.verdict == "diverges" and part.certificate is not None:
+            claim = {"claim": "part", "index": i, "part": part.certificate}
+    if verdict == "converges" and all(part.certificate is not None for part in found):
+        claim = {"claim": "sum", "parts": [part.certificate for part in found]}
     return Verdict(formula.text(), verdict, None, tuple(proof), claim, None, start)
 
 
