@@ -100,7 +100,16 @@ def evaluate(text, point):
         return x ** (int(mpmath.nint(y)) if whole else y)
 
     names = {name: mpmath.mpf(v.numerator) / v.denominator for name, v in point.items()}
-    known = {"sqrt": root, "log": log, "exp": mpmath.exp, "abs": abs, "floor": mpmath.floor, "max": max, "min": min, "mpf": mpmath.mpf}
+    known = {
+        "sqrt": root,
+        "log": log,
+        "exp": mpmath.exp,
+        "abs": abs,
+        "floor": mpmath.floor,
+        "max": max,
+        "min": min,
+        "mpf": mpmath.mpf,
+    }
     return real(eval(text, {"__builtins__": {}}, {**known, **names, "power": power, "pi": mpmath.pi}))
 
 
@@ -114,7 +123,24 @@ POWERS = [("a**2", "power(a, 2)"), ("a**3", "power(a, 3)"), ("a**(-2)", "power(a
           ("(a*b)**2", "power(a*b, 2)"), ("sqrt(a**(-2))", "sqrt(power(a, -2))"), ("abs(a)**b", "power(abs(a), b)"),
           ("(a**2)**(1/2)", "power(power(a, 2), mpf(1)/2)"), ("(1/2)**a", "power(mpf(1)/2, a)"), ("(-1)**floor(a)", "power(-1, floor(a))"),
           ("(a*b)**(1/2)", "power(a*b, mpf(1)/2)"), ("(a*a)**(-1/2)", "power(a*a, -mpf(1)/2)")]  # fmt: skip
-EXPONENTS = ["a", "a", "b", "exp(a)", "a*b", "1/a", "sqrt(a)", "a+b", "abs(a)", "a*a", "floor(a)", "max(a, 1)", "a-b", "-a", "1+a", "2*a"]
+EXPONENTS = [
+    "a",
+    "a",
+    "b",
+    "exp(a)",
+    "a*b",
+    "1/a",
+    "sqrt(a)",
+    "a+b",
+    "abs(a)",
+    "a*a",
+    "floor(a)",
+    "max(a, 1)",
+    "a-b",
+    "-a",
+    "1+a",
+    "2*a",
+]
 
 
 def coefficient(dice):
@@ -129,11 +155,27 @@ def term(dice):
     way = dice.randrange(10)
     if way < 6:
         function, powers = dice.choice(
-            [("t**2", "200"), ("t", "100"), ("sqrt(t)", "h00"), ("log(t+1)**2", "020"), ("log(t+1)", "010"), ("log(t+1)", "010"), ("log(t+1)", "010"), ("log(log(t+3))", "001")]
+            [
+                ("t**2", "200"),
+                ("t", "100"),
+                ("sqrt(t)", "h00"),
+                ("log(t+1)**2", "020"),
+                ("log(t+1)", "010"),
+                ("log(t+1)", "010"),
+                ("log(t+1)", "010"),
+                ("log(log(t+3))", "001"),
+            ]
         )
         return f"({spelt})*{function}", read, [p if p != "h" else "mpf(1)/2" for p in powers]
     e = dice.choice(EXPONENTS)
-    base, powers = dice.choice([("t", [e, "0", "0"]), ("log(t+1)", ["0", e, "0"]), ("log(t+1)", ["0", e, "0"]), ("log(log(t+3))", ["0", "0", e])])
+    base, powers = dice.choice(
+        [
+            ("t", [e, "0", "0"]),
+            ("log(t+1)", ["0", e, "0"]),
+            ("log(t+1)", ["0", e, "0"]),
+            ("log(log(t+3))", ["0", "0", e]),
+        ]
+    )
     return f"({spelt})*{base}**({e})", read, powers
 
 

@@ -26,13 +26,15 @@ from farfield.theory.verdict import oscillation
 from farfield.theory.verdict.conditions import Condition, Leaf, explore, family
 from farfield.theory.verdict.corners import corners
 from farfield.theory.verdict.domain import refuse_undefined, require_defined
+from farfield.theory.verdict.families import confirm
 from farfield.theory.verdict.gate import accepted, weakest
 from farfield.theory.verdict.horizon import Horizon, horizon
 from farfield.theory.verdict.ladder import B, Rung, certificate, decide, safe_decimal
-from farfield.theory.verdict.regions import Region, domain
+from farfield.theory.verdict.regions import Region, domain, domain_relation
 from farfield.zoo import Encoding, find
 
 BUDGET = 1.5  # seconds of work for one verdict
+LATER = 1000  # what has no value at one of the first distances may have one from here on
 FAMILY_BUDGET = 0.7  # of them for the cases of open parameters
 
 
@@ -123,11 +125,19 @@ def check(
             domains = [p.domain for p in named.parameters if p.name in formula.parameters] if named else []
             verdict = _check_family(formula.primitive, domains, start, deadline)
         else:
-            verdict = _check_concrete(formula.primitive, start, deadline)
-            accepted(formula.primitive, verdict.verdict, verdict.certificate, start)
+            verdict = _gated(formula.primitive, start, deadline)
+            if verdict.verdict == "diverges" and (far := horizon(formula, start)) is not None:
+                verdict = replace(verdict, horizon=far, steps=(*verdict.steps, say(far.sentence())))
     except UndecidedError as error:
         verdict = Verdict("", "undecided", steps=(say(f"not decided: {error}"),), start=start)
     return replace(verdict, formula=formula.text())
+
+
+def _gated(formula: Formula, start: int, deadline: float) -> Verdict:
+    """The verdict on a concrete formula, with a certificate that the checker has accepted."""
+    verdict = _check_concrete(formula, start, deadline)
+    accepted(formula, verdict.verdict, verdict.certificate, start)
+    return verdict
 
 
 def _check_concrete(formula: Formula, start: int, deadline: float) -> Verdict:
@@ -146,14 +156,12 @@ def _check_concrete(formula: Formula, start: int, deadline: float) -> Verdict:
                 return found
         raise error
     claim = certificate(formula, rung, deadline)
-    far = horizon(formula, start) if rung.verdict == "diverges" else None
     proof = [
         *rung.steps,
         rung.reason if claim is None else _explicit_step(claim, rung),
         _conclusion(rung.verdict, start),
     ]
-    proof += [] if far is None else [say(far.sentence())]
-    return Verdict(formula.text(), rung.verdict, None, tuple(proof), claim, far, start)
+    return Verdict(formula.text(), rung.verdict, None, tuple(proof), claim, None, start)
 
 
 def _conclusion(verdict: str, start: int) -> Sentence:
@@ -295,5 +303,20 @@ def _check_family(formula: Formula, domains: list[str], start: int, deadline: fl
     if len(domains) == 1 and verdict == "converges":  # a single parameter: is its domain the condition itself?
         free = family(explore(Region(), leaf, deadline), formula.parameters, [])
         if free[1] == f"converges if and only if {domains[0]}":
-            verdict, condition, proof = free
+            verdict, condition, proof, domains = *free, []
+    if condition is not None:
+        known = [r for r in map(domain_relation, domains) if r is not None]
+        proof.append(confirm(formula, condition, known, lambda bound: _judge(bound, start)))
     return Verdict(formula.text(), verdict, condition, tuple(proof), None, None, start)
+
+
+def _judge(formula: Formula, start: int) -> str:
+    """The verdict on one member of a family, of which only large distances count."""
+    for first in (start, start + LATER):
+        try:
+            return _gated(formula, first, time.thread_time() + BUDGET).verdict
+        except UndecidedError:
+            return "undecided"
+        except FormulaError:
+            continue
+    return "undefined"
