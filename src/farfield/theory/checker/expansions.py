@@ -428,14 +428,19 @@ class Calculus:
             return negative(f)
         return ((f[0][0], self.lead_range(f).abs()),)
 
-    def larger(self, f: Expansion, g: Expansion) -> Expansion:
-        """max(f, g)."""
+    def larger_of(self, f: Expansion, g: Expansion) -> int | None:
+        """0 if f is the larger on the whole domain, 1 if g is; None if that is not shown."""
         difference = add(f, negative(g))
         if self.never_negative(difference):
-            return f
-        if self.never_negative(negative(difference)):
-            return g
-        first = interval(difference[0][1])
+            return 0
+        return 1 if self.never_negative(negative(difference)) else None
+
+    def larger(self, f: Expansion, g: Expansion) -> Expansion:
+        """max(f, g)."""
+        known = self.larger_of(f, g)
+        if known is not None:
+            return (f, g)[known]
+        first = interval(add(f, negative(g))[0][1])
         return at_least(f, g) if first.low + first.high >= 0 else at_least(g, f)
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
 from farfield.formula import Formula, number
+from farfield.formula.gather import gathered
 from farfield.formula.tree import substitute
 from farfield.theory.checker import constants
 from farfield.theory.checker.claims import Claim, Place
@@ -31,13 +32,14 @@ from farfield.theory.checker.expansions import (
 )
 from farfield.theory.checker.intervals import INFINITY, Interval
 from farfield.theory.checker.monomials import UNIT, Domain, exponentials, level
-from farfield.theory.checker.reading import NothingType, Reading, Size
+from farfield.theory.checker.reading import Choices, NothingType, Reading, Size
 
 BITS = 128
 ORDERS = ((2, 8), (4, 12), (8, 24))  # of power series, and the terms that are kept
 ONE_BY_ONE = 64  # distances that are looked at singly
 SINGLE = 5  # what one of them costs, in products of terms
 RANGES = 300  # ranges that are looked at, at most
+MAX_CHOICES = 4  # branches that are looked at one by one
 FAR = (Place(1000, 1), Place(10**6, 1), Place(50, 2), Place(20, 3), Place(1000, 3))
 SHIFTS = (0, 1, 2, 4, 6, 8, 10, 13, 16, 20, 25, 30, 40, 50, 64)
 
@@ -55,7 +57,9 @@ class Proof:
     far: Place
 
     def __str__(self) -> str:
-        near = [f"{self.singles} one by one"] * bool(self.singles) + [f"{self.ranges} ranges"] * bool(self.ranges)
+        near = [f"{self.singles} one by one"] * bool(self.singles) + [
+            f"{self.ranges} range{'s' * (self.ranges > 1)}"
+        ] * bool(self.ranges)
         return ", ".join([*near, f"all t >= {self.far} at once"])
 
 
@@ -124,18 +128,39 @@ def _middle(low: int, high: int) -> int:
 
 # ---------------------------------------------------------------------------------------------------- a whole domain
 def _hold(formula: Formula, claim: Claim, domain: Domain, order: tuple[int, int], effort: Effort) -> None:
-    """Show the claim on a whole domain, or raise UnknownError."""
-    reading = Reading(Calculus(domain, *order, effort))
+    """Show the claim on a whole domain, for the formula as it stands or with common factors taken out."""
+    calculus = Calculus(domain, *order, effort)
+    try:
+        _hold_case(formula, claim, calculus, Choices())
+    except UnknownError:
+        other = gathered(formula.node)
+        if other == formula.node:
+            raise
+        _hold_case(replace(formula, node=other, source=""), claim, calculus, Choices())
+
+
+def _hold_case(formula: Formula, claim: Claim, calculus: Calculus, choices: Choices) -> None:
+    """Show the claim under some choices of branches, or else under both choices for one that is open."""
+    try:
+        _hold_plainly(formula, claim, Reading(calculus, choices))
+    except UnknownError:
+        if not choices.open or len(choices.decided) >= MAX_CHOICES:
+            raise
+        for case in choices.split(choices.open[0]):
+            _hold_case(formula, claim, calculus, case)
+
+
+def _hold_plainly(formula: Formula, claim: Claim, reading: Reading) -> None:
     _have_value(formula, reading)
     if claim.kind == "defined":
         return
     if _is_zero(formula, reading):
-        if claim.kind not in ("upper", "finite"):
+        if claim.kind not in ("upper", "finite") and not (claim.factor and _largest(claim.factor, reading) <= 0):
             raise UnknownError("a weight that is 0")
     elif claim.kind == "finite":
         raise UnknownError("a weight that may not be 0")
     else:
-        _compare(formula, claim, reading, _ln_scale(claim, domain))
+        _compare(formula, claim, reading, _ln_scale(claim, reading.calculus.domain))
 
 
 def _compare(formula: Formula, claim: Claim, reading: Reading, ln_scale: Expansion) -> None:
@@ -146,10 +171,12 @@ def _compare(formula: Formula, claim: Claim, reading: Reading, ln_scale: Expansi
     else:
         ways.append(lambda: _compare_sizes(reading, claim, reading.size(formula.node), ln_scale))
         if any(node.op == "+" for node in formula.node.walk()):
-            second = Reading(reading.calculus, by_logarithms=True)
+            second = Reading(reading.calculus, reading.choices, by_logarithms=True)
             ways.append(lambda: _compare_sizes(second, claim, second.size(formula.node), ln_scale))
-        if claim.kind != "mean":
+        if claim.factor is None:
             ways.append(lambda: _compare_values(reading, claim, reading.value(formula.node), ln_scale))
+    if claim.factor is not None:
+        ways.append(lambda: _compare_with_largest_factor(formula, claim, reading, ln_scale))
     reason = UnknownError("")
     for way in ways:
         try:
@@ -203,10 +230,25 @@ def _compare_sizes(reading: Reading, claim: Claim, size: Size, ln_scale: Expansi
     _require(reading, negative(gap) if claim.kind == "upper" else gap, exact=not size.waves)
 
 
+def _compare_with_largest_factor(formula: Formula, claim: Claim, reading: Reading, ln_scale: Expansion) -> None:
+    """The same for a factor q of which only its largest value counts; if that is not positive, nothing is claimed."""
+    assert claim.factor is not None
+    most = _largest(claim.factor, reading)
+    if most > 0:
+        size = reading.size_without_waves(formula.node) if formula.weight else Size(reading.value(formula.node))
+        gap = add(size.log, ln_scale, negative(constant(Interval(most, most).log())))
+        _require(reading, gap, exact=False)
+
+
+def _largest(factor: Formula, reading: Reading) -> arb:
+    """The largest value of a factor."""
+    return reading.calculus.range(reading.value(factor.node)).high
+
+
 def _require(reading: Reading, gap: Expansion, *, exact: bool = True) -> None:
     """Make sure that the gap between the two sides is never negative."""
     if not reading.calculus.never_negative(gap):
-        if exact and reading.calculus.sign(gap) == -1:
+        if exact and not reading.choices.decided and reading.calculus.sign(gap) == -1:
             raise RefutedError("far out" if reading.calculus.domain.high is None else "on a whole range")
         raise UnknownError("the two sides are too close, or the claim is false")
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from flint import arb, fmpq
 
-from farfield.formula import Node, number
-from farfield.formula.functions import reading
+from farfield.formula import Formula, Node, number
+from farfield.formula.functions import WAVES, reading
 from farfield.formula.tree import substitute
 from farfield.theory.checker import constants
 from farfield.theory.checker.constants import MINUS, ONE, Constant, UnknownError, rational, sign
@@ -28,7 +28,7 @@ from farfield.theory.checker.expansions import (
     negative,
     scale,
 )
-from farfield.theory.checker.intervals import Interval, exactly
+from farfield.theory.checker.intervals import UNIT_WAVE, Interval, exactly, span
 from farfield.theory.checker.monomials import UNIT, T
 
 
@@ -57,11 +57,51 @@ NOTHING = NothingType()
 Value = Expansion | NothingType
 
 
+class Choices:
+    """Which argument counts in parts that are one of two (where, max, min), where the domain does not decide it.
+
+    What is `decided` is assumed, with what follows for the waves of its condition; other such parts are gathered in
+    `open` and read as anything between the two.
+    """
+
+    def __init__(self, decided: dict[Node, int] | None = None, waves: dict[Node, Interval] | None = None):
+        self.decided, self.waves = decided or {}, waves or {}
+        self.open: list[Node] = []
+
+    def of(self, node: Node) -> int | None:
+        """The argument that is assumed to count, or None."""
+        found = self.decided.get(node)
+        if found is None:
+            self.open.append(node)
+        return found
+
+    def split(self, node: Node) -> list[Choices]:
+        """Both possibilities for one part."""
+        return [Choices({**self.decided, node: i}, _narrowed(self.waves, node, i == 0)) for i in range(2)]
+
+
+def _narrowed(waves: dict[Node, Interval], node: Node, holds: bool) -> dict[Node, Interval]:
+    """What a condition such as sin(t) < 1/2 says of its wave if it holds, or does not."""
+    if node.op != "where":
+        return waves
+    wave, bound = node.args[:2]
+    below = (node.value in ("<", "<=")) == holds
+    if bound.op in WAVES:
+        wave, bound, below = bound, wave, not below
+    if wave.op not in WAVES or "t" in bound.free():
+        return waves
+    limit = span(Formula(bound).ball(arb(0)))
+    known = waves.get(wave, UNIT_WAVE)
+    side = Interval(arb(-1), limit.high.max(arb(-1))) if below else Interval(limit.low.min(arb(1)), arb(1))
+    return {**waves, wave: known.meet(side)}
+
+
 class Reading:
     """The parts of one formula on one domain."""
 
-    def __init__(self, calculus: Calculus, by_logarithms: bool = False):
+    def __init__(self, calculus: Calculus, choices: Choices | None = None, by_logarithms: bool = False):
         self.calculus = calculus
+        self.choices = Choices() if choices is None else choices
         self.by_logarithms = by_logarithms  # sums of weights are seen by the logarithms of their parts
         self._values: dict[int, Value] = {}
         self._kept: list[Node] = []
@@ -221,21 +261,31 @@ def _sqrt(r: Reading, node: Node) -> Value:
 
 
 def _wave(r: Reading, node: Node) -> Value:
-    return r.calculus.wave(r.value(node.args[0]), node.op)
+    f = r.calculus.wave(r.value(node.args[0]), node.op)
+    known = r.choices.waves.get(node)
+    return f if known is None else constant(r.calculus.range(f).meet(known))
 
 
 def _max(r: Reading, node: Node) -> Value:
     left, right = (r.value_or_nothing(a) for a in node.args)
     if isinstance(left, NothingType) or isinstance(right, NothingType):
         return right if isinstance(left, NothingType) else left
-    return r.calculus.larger(left, right)
+    return _larger(r, node, left, right)
+
+
+def _larger(r: Reading, node: Node, left: Expansion, right: Expansion) -> Expansion:
+    """The larger of two values, or the one that is assumed to count."""
+    if r.calculus.larger_of(left, right) is not None:
+        return r.calculus.larger(left, right)
+    chosen = r.choices.of(node)
+    return r.calculus.larger(left, right) if chosen is None else (left, right)[chosen]
 
 
 def _min(r: Reading, node: Node) -> Value:
     left, right = (r.value_or_nothing(a) for a in node.args)
     if isinstance(left, NothingType) or isinstance(right, NothingType):
         return NOTHING
-    return negative(r.calculus.larger(negative(left), negative(right)))
+    return negative(_larger(r, node, negative(left), negative(right)))
 
 
 def branch(r: Reading, node: Node) -> bool | None:
@@ -253,7 +303,8 @@ def branch(r: Reading, node: Node) -> bool | None:
             return True
         if r.calculus.sign(gap) == -1:
             return False
-    return None
+    chosen = r.choices.of(node)
+    return None if chosen is None else chosen == 0
 
 
 def _where(r: Reading, node: Node) -> Value:
@@ -417,8 +468,8 @@ def _size_of_choice(r: Reading, node: Node) -> Size:
         raise UnknownError("the sign of a part")
     left, right = (r.log(a) for a in node.args)
     if node.op == "max":
-        return Size(r.calculus.larger(left, right))
-    return Size(negative(r.calculus.larger(negative(left), negative(right))))
+        return Size(_larger(r, node, left, right))
+    return Size(negative(_larger(r, node, negative(left), negative(right))))
 
 
 _SIZES: dict[str, Callable[[Reading, Node], Size]] = {

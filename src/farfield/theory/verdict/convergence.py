@@ -15,6 +15,7 @@ from typing import Any
 from flint import arb
 
 from farfield.formula import Formula, FormulaError, build, parse
+from farfield.formula.gather import gathered
 from farfield.formula.sentence import Sentence, say
 from farfield.formula.tree import T
 from farfield.theory.checker.wording import wording
@@ -23,11 +24,13 @@ from farfield.theory.exact import constants
 from farfield.theory.exact.constants import Const, ball, log, sign
 from farfield.theory.exact.precision import precision
 from farfield.theory.verdict import oscillation
+from farfield.theory.verdict.choices import by_choices
+from farfield.theory.verdict.classes import by_classes
 from farfield.theory.verdict.conditions import Condition, Leaf, explore, family
 from farfield.theory.verdict.corners import corners
 from farfield.theory.verdict.domain import refuse_undefined, require_defined
 from farfield.theory.verdict.families import confirm
-from farfield.theory.verdict.gate import accepted, weakest
+from farfield.theory.verdict.gate import Judged, Settle, accepted, weakest
 from farfield.theory.verdict.horizon import Horizon, horizon
 from farfield.theory.verdict.ladder import B, Rung, certificate, decide, safe_decimal
 from farfield.theory.verdict.regions import Region, domain, domain_relation
@@ -147,12 +150,12 @@ def _check_concrete(formula: Formula, start: int, deadline: float) -> Verdict:
     except UndefinedError as error:
         raise UndecidedError(f"{error}, so the formula seems to have no value for large t") from None
     except UndecidedError as error:
-        for other in (_check_oscillating, _check_corners, _check_parts):
+        for other in (_check_oscillating, _check_corners, _check_parts, _check_pieces):
             try:
                 found = other(formula, start, deadline)
-            except UndecidedError:
+            except (UndecidedError, FormulaError):  # a part of a formula may have no value of its own
                 continue
-            if found is not None:
+            if found is not None and found.certificate is not None:
                 return found
         raise error
     claim = certificate(formula, rung, deadline)
@@ -272,6 +275,25 @@ def _check_parts(formula: Formula, start: int, deadline: float) -> Verdict | Non
     if verdict == "converges" and all(part.certificate is not None for part in found):
         claim = {"claim": "sum", "parts": [part.certificate for part in found]}
     return Verdict(formula.text(), verdict, None, tuple(proof), claim, None, start)
+
+
+def _check_pieces(formula: Formula, start: int, deadline: float) -> Verdict | None:
+    """Residue classes and branches that change for ever: each a series of its own (classes.py, choices.py)."""
+    for way in (by_factors, by_classes, by_choices):
+        try:
+            found = way(formula, start, lambda part, first: _check_concrete(part, first, deadline))
+        except (UndecidedError, FormulaError):
+            continue
+        if found is not None and found.certificate is not None:
+            steps = (*found.steps, _conclusion(found.verdict, start))
+            return Verdict(formula.text(), found.verdict, None, steps, found.certificate, None, start)
+    return None
+
+
+def by_factors(formula: Formula, start: int, settle: Settle) -> Judged | None:
+    """The same weight with the factors that both sides of a sum have taken out."""
+    node = gathered(formula.node)
+    return None if node == formula.node else settle(replace(formula, node=node, source=""), start)
 
 
 def _safe_mean(average: Const) -> str:

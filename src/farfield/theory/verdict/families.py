@@ -1,8 +1,8 @@
 """The gate of families: a condition on parameters is said only if it agrees with concrete verdicts.
 
 A condition comes from a decision tree over signs of constants. Before it is said, points are taken on every border that
-it names, on both sides of it, at zero, negative and other plain values of every parameter. At each the formula is judged
-as a concrete one, with a certificate that the checker accepts, and compared with what the condition says there.
+it names, on both sides of it, at zero, negative and other plain values of every parameter. At each the formula is
+judged as a concrete one, with a certificate that the checker accepts, and compared with what the condition says.
 """
 
 from __future__ import annotations

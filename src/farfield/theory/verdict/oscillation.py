@@ -130,7 +130,7 @@ def _sum(reader: Reader, node: Node) -> Waves:
 
 def _wave(shift: Const) -> Rule:
     def rule(reader: Reader, node: Node) -> Waves:
-        frequency, phase = _linear(reader, node.args[0])
+        frequency, phase = linear_phase(reader, node.args[0])
         return {(frequency, phase + shift): rational(1)}
 
     return rule
@@ -150,7 +150,7 @@ _RULES: dict[str, Rule] = reading("trigonometric polynomials", {
 }, ("where", "sum"))  # fmt: skip
 
 
-def _linear(reader: Reader, node: Node) -> tuple[Const, Const]:
+def linear_phase(reader: Reader, node: Node) -> tuple[Const, Const]:
     """(w, c) with node = w*t + c."""
     s = reader.expand(node)
     frequency = phase = ZERO
