@@ -98,7 +98,8 @@ def stream(options):
         from tokenizers import Tokenizer
         from transformers import AutoModelForCausalLM
 
-        from farfield.data.tokens import open_corpus, tokenize
+        from farfield.data.corpus import open_corpus
+        from farfield.data.tokens import tokenize
 
         model = AutoModelForCausalLM.from_pretrained(options.run).eval()
         tokenizer = Tokenizer.from_file(str(Path(options.run) / "tokenizer.json"))

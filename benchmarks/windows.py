@@ -23,7 +23,8 @@ from transformers import AutoModelForCausalLM
 from transformers.cache_utils import DynamicCache
 
 import farfield.nn.decoder.model
-from farfield.data.tokens import open_corpus, tokenize
+from farfield.data.corpus import open_corpus
+from farfield.data.tokens import tokenize
 from farfield.nn.cache.cache import SCOPE
 from farfield.nn.cache.sources import biases_of
 from farfield.nn.cache.streaming import change_of_loss, stream_losses

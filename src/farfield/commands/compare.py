@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield import zoo
-from farfield.commands.options import Json, Settings, numbered, values
+from farfield.commands.options import Json, SetParameters, numbered, values
 from farfield.formula import Formula
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.exact.precision import precision
@@ -30,7 +30,7 @@ from farfield.theory.sums.series import bound_formula, series, sum_json
 def compare_command(
     *encodings: Annotated[str, Parameter(allow_leading_hyphen=True)],
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
-    parameters: Settings = None,
+    parameters: SetParameters = None,
     heads: int = 8,
     head: int | None = None,
     context: int | None = None,
@@ -39,24 +39,15 @@ def compare_command(
 ) -> None:
     """Compare encodings: receptive fields, their laws, and which is smaller as epsilon goes to 0.
 
-    Parameters
-    ----------
-    encodings
-        Two or more names from the zoo, or formulas of the bias r(t).
-    epsilon
-        The share of the weights that may lie outside; may be repeated. 0.5 ... 1e-12 if it is not given.
-    parameters
-        Give a parameter its value in every encoding that has it, as NAME=VALUE; may be repeated.
-    heads
-        Parameters that differ between heads, such as ALiBi's slope, are those of a model with this many heads.
-    head
-        Which of these heads to show, from 1; the last one if it is not given.
-    context
-        Also show the practical reach within this many tokens, which divergent encodings have too.
-    figure
-        Write a figure, as PNG and SVG.
-    as_json
-        Print one JSON object.
+    Args:
+        encodings: Two or more names from the zoo, or formulas of the bias r(t).
+        epsilon: The share of the weights that may lie outside; may be repeated. 0.5 ... 1e-12 if it is not given.
+        parameters: Give a parameter its value in every encoding that has it, as NAME=VALUE; may be repeated.
+        heads: Parameters that differ between heads, such as ALiBi's slope, are those of a model with this many heads.
+        head: Which of these heads to show, from 1; the last one if it is not given.
+        context: Also show the practical reach within this many tokens, which divergent encodings have too.
+        figure: Write a figure, as PNG and SVG.
+        as_json: Print one JSON object.
     """
     if len(encodings) < 2:
         raise ValueError("compare needs at least two encodings, such as: farfield compare alibi type1")

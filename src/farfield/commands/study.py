@@ -13,6 +13,8 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
+from farfield.commands.options import Flag
+
 if TYPE_CHECKING:
     from farfield.study.running import Failure, Job
 
@@ -31,46 +33,32 @@ def study_command(
     cluster: Literal["local", "slurm"] = "local",
     slurm: Annotated[list[str] | None, Parameter(negative="")] = None,
     jobs: int | None = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    without_gpu: Annotated[bool, Parameter(negative="")] = False,
-    quiet: bool = False,
+    dry_run: Flag = False,
+    without_gpu: Flag = False,
+    quiet: Flag = False,
 ) -> None:
     """Does theory predict what models do? Train the encodings, measure them, and write a report.
 
     What is there already is not done again: a second call trains what is missing, and a run that was killed goes on.
 
-    Parameters
-    ----------
-    corpora
-        Texts to train on, with commas: `python` (the standard library's source, the default), paths, data sets of the
-        hub (wikitext-103, books, github, wikibook). May be repeated.
-    encodings
-        Names of the zoo and formulas, with commas: "alibi, type1, -2*log(t + 1)". The paper's nine unless given. May be
-        repeated.
-    seeds
-        How many times to train each, from different first weights and batches; 1 unless given.
-    preset
-        small (minutes on two cores, the default), tiny (a test), paper (the paper's whole grid, for GPUs).
-    out
-        The folder of the study.
-    only
-        Train nothing: write the tables, or the figures, anew from what was measured. The options of the last call
-        hold.
-    precision
-        Of the arithmetic in training; float32 unless given. bfloat16 is what GPUs are fast in.
-    cluster
-        local: processes on this machine. slurm: one job for each run.
-    slurm
-        An option for SLURM as NAME=VALUE, as submitit takes it: partition=gpu, gpus_per_node=1, time=600. May be
-        repeated.
-    jobs
-        Runs at once on this machine; one for each core or GPU unless given.
-    dry_run
-        Say what would be done and what it would cost, and stop.
-    without_gpu
-        Start the paper's sizes even though this machine shows no GPU.
-    quiet
-        Show no progress.
+    Args:
+        corpora: Texts to train on, with commas: `python` (the standard library's source, the default), paths, data sets
+            of the hub (wikitext-103, books, github, wikibook). May be repeated.
+        encodings: Names of the zoo and formulas, with commas: "alibi, type1, -2*log(t + 1)". The paper's nine unless
+            given. May be repeated.
+        seeds: How many times to train each, from different first weights and batches; 1 unless given.
+        preset: small (minutes on two cores, the default), tiny (a test), paper (the paper's whole grid, for GPUs).
+        out: The folder of the study.
+        only: Train nothing: write the tables, or the figures, anew from what was measured. The options of the last call
+            hold.
+        precision: Of the arithmetic in training; float32 unless given. bfloat16 is what GPUs are fast in.
+        cluster: local: processes on this machine. slurm: one job for each run.
+        slurm: An option for SLURM as NAME=VALUE, as submitit takes it: partition=gpu, gpus_per_node=1, time=600. May be
+            repeated.
+        jobs: Runs at once on this machine; one for each core or GPU unless given.
+        dry_run: Say what would be done and what it would cost, and stop.
+        without_gpu: Start the paper's sizes even though this machine shows no GPU.
+        quiet: Show no progress.
     """
     from farfield.study import running
     from farfield.study.collected import collect, save
