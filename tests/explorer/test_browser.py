@@ -289,7 +289,7 @@ def test_slider_and_effect_are_on_one_screen(browser, explorer, size):
     page = visit(context.new_page(), explorer, "#f=alibi&f=type1")
     expect(page.locator("#figure-receptive-field svg path").first).to_be_attached()
     slider = entry(page).get_by_label("k", exact=True)
-    box, figure = slider.bounding_box(), page.locator("#figure-receptive-field svg").bounding_box()
+    box, figure = slider.bounding_box(), page.locator("#figure-receptive-field .plot").bounding_box()
     assert 0 <= box["y"] < box["y"] + box["height"] <= size[1]
     assert figure["y"] < size[1] - 150, "the curves begin on the first screen"
     beside = figure["x"] > box["x"] + box["width"]
@@ -308,7 +308,7 @@ def test_the_curves_stay_in_sight_with_six_encodings(browser, explorer):
     page = visit(context.new_page(), explorer, "#" + "&".join(f"f={name}" for name in names))
     expect(entry(page, 6).locator(".badge")).to_have_text("diverges")
     entry(page, 6).get_by_label("s", exact=True).scroll_into_view_if_needed()
-    box = page.locator("#figure-receptive-field svg").bounding_box()
+    box = page.locator("#figure-receptive-field .plot").bounding_box()
     assert -box["height"] / 2 < box["y"] < 400, "half of it is seen, even at the end of the list"
     colours = page.evaluate(
         "[...document.querySelectorAll('#legend path:first-child')].map((e) => e.getAttribute('stroke'))"
