@@ -125,8 +125,8 @@ def test_pick_from_the_zoo_and_move_the_sliders(page, explorer):
     slider.focus()
     for _ in range(5):
         page.keyboard.press("ArrowRight")
-    expect(entry(page).locator(".badge")).to_have_text("converges")
     assert "set=p%3D1.0" in page.url
+    expect(entry(page).locator(".badge")).to_have_text("converges")
     entry(page).get_by_label("exact value of p").fill("1")
     entry(page).get_by_label("exact value of p").press("Enter")
     expect(entry(page).locator(".badge")).to_have_text("diverges")
