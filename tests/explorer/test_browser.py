@@ -428,6 +428,7 @@ def test_exact_fields_are_downloaded_with_all_their_digits(page, explorer, tmp_p
 def test_the_figures_are_read_with_the_keyboard(page, explorer):
     visit(page, explorer, "#f=-2*log(t%2B1)")
     figure = page.locator("#figure-receptive-field")
+    expect(card(page).locator("tr:last-child td")).to_have_text("607927101854")
     figure.locator(".plot").focus()
     page.keyboard.press("End")
     expect(figure.locator(".readout")).to_contain_text("607927101854 tokens at 1e-12")

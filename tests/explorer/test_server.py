@@ -40,7 +40,7 @@ def test_a_hostile_formula_gets_a_sentence(explorer, text):
     for kind in ("verdict", "condition", "design"):
         answer = explorer.get(f"/api/{kind}", [("f", text)])
         if text in LEGAL and answer.status == 200:
-            assert answer.data["verdict"] is None or answer.data["verdict"]["verdict"] == "diverges"
+            assert answer.data["verdict"] is None or answer.data["verdict"]["verdict"] in ("diverges", "undecided")
             continue
         assert answer.status == 400
         assert "\n" not in answer.data["error"]
