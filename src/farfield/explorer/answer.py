@@ -14,11 +14,12 @@ from itertools import combinations
 from math import exp, log10
 from typing import Any
 
-from farfield.explorer import lines, mathml
+from farfield.explorer import lines
 from farfield.explorer.numbers import curves, paper_claims
 from farfield.explorer.parameters import Slider, sliders
 from farfield.explorer.question import Question
-from farfield.formula import Formula
+from farfield.formula import Formula, build
+from farfield.formula.mathml import mathml
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.comparison import compare
 from farfield.theory.fields.design import design
@@ -99,7 +100,7 @@ def verdict(q: Question) -> dict[str, Any]:
         "source": found.source,
         "note": found.note,
         "parameters": [s.json() for s in one.sliders],
-        "math": None if found.formula is None else mathml.formula(found.formula),
+        "math": None if found.formula is None else _equation(found.formula),
         "verdict": _verdict(one.verdict),
     }
 
@@ -219,9 +220,9 @@ def pairs(q: Question) -> dict[str, Any]:
         try:
             pair = compare(first, second, names=(a, b))
         except (DivergenceError, UndecidedError) as error:
-            out.append({"sentence": f"{a} and {b}: not decided", "steps": [str(error)], "turns": []})
+            out.append({"sentence": f"{a} and {b}: not decided", "steps": [[{"words": str(error)}]], "turns": []})
             continue
-        out.append({"sentence": pair.sentence(), "steps": list(pair.steps), "turns": pair.turns()})
+        out.append({"sentence": pair.sentence(), "steps": [s.mathml() for s in pair.steps], "turns": pair.turns()})
     return {"pairs": out}
 
 
@@ -251,12 +252,17 @@ def designed(q: Question) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------------------------ parts of an answer
+def _equation(formula: Formula) -> list[Any]:
+    """A formula with what it is on its left: r(t) = ... or b(t) = ..."""
+    return mathml(build.relation(build.applied("b" if formula.weight else "r"), "=", formula.node))
+
+
 def _verdict(found: Verdict) -> dict[str, Any]:
     said = {"not-applicable": "the theorem does not apply"}.get(found.verdict, found.condition or found.verdict)
     return {
         "verdict": found.verdict,
         "said": said,
-        "steps": [mathml.step(s) for s in found.steps],
+        "steps": [s.mathml() for s in found.steps],
         "latex": found.latex(),
         "horizon": None if found.horizon is None else found.horizon.sentence(),
     }

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from farfield.formula import parse
-from farfield.theory.checker.examination import examine, proves, statement
+from farfield.theory.checker.examination import examine, proves
+from farfield.theory.checker.wording import wording
 
 
 def claim(kind, ln_constant="0", depth=0, exponent="2", start="1", **more):
@@ -285,40 +286,50 @@ def test_far_out_a_false_inequality_is_refuted(text, certificate):
 @pytest.mark.parametrize(
     ("certificate", "sentence"),
     [
-        (claim("upper", "1.1631", exponent="1.5", start="17"), "b(t) <= 3.2 * t^-1.5 for all t >= 17"),
-        (claim("upper", "1.1632", exponent="1.5", start="17"), "b(t) <= 3.21 * t^-1.5 for all t >= 17"),
-        (claim("lower", "1.1632", exponent="1"), "b(t) >= 3.2 * t^-1 for all t >= 1"),
+        (claim("upper", "1.1631", exponent="1.5", start="17"), "b(t) <= 3.2*t**-1.5 for all t >= 17"),
+        (claim("upper", "1.1632", exponent="1.5", start="17"), "b(t) <= 3.21*t**-1.5 for all t >= 17"),
+        (claim("lower", "1.1632", exponent="1"), "b(t) >= 3.2*t**-1 for all t >= 1"),
         (claim("lower", "-3.2188", exponent="0", start="0"), "b(t) >= 0.04 for all t >= 0"),
         (claim("lower", "-3.2189", exponent="0", start="0"), "b(t) >= 0.0399 for all t >= 0"),
         (claim("lower", "-128", exponent="0", start="0"), "b(t) >= exp(-128) for all t >= 0"),
-        (claim("upper", "0"), "b(t) <= t^-2 for all t >= 1"),
-        (claim("upper", "20"), "b(t) <= 4.86e8 * t^-2 for all t >= 1"),
-        (claim("upper", depth=1, start="3"), "b(t) <= 1 / (t * ln(t)^2) for all t >= 3"),
-        (claim("lower", depth=1, exponent="1", start="3"), "b(t) >= 1 / (t * ln(t)) for all t >= 3"),
+        (claim("upper", "0"), "b(t) <= t**-2 for all t >= 1"),
+        (claim("upper", "20"), "b(t) <= 486000000*t**-2 for all t >= 1"),
+        (claim("upper", depth=1, start="3"), "b(t) <= 1/(t*log(t)**2) for all t >= 3"),
+        (claim("lower", depth=1, exponent="1", start="3"), "b(t) >= 1/(t*log(t)) for all t >= 3"),
         (
             claim("lower", depth=2, exponent="1/3", start="3"),
-            "b(t) >= 1 / (t * ln(t) * ln(ln(t))^(1/3)) for all t >= 3",
+            "b(t) >= 1/(t*log(t)*log(log(t))**(1/3)) for all t >= 3",
         ),
-        (claim("lower", depth=1, exponent="0", start="3"), "b(t) >= 1 / t for all t >= 3"),
+        (claim("lower", depth=1, exponent="0", start="3"), "b(t) >= 1/t for all t >= 3"),
         ({"claim": "finite", "from": "512"}, "b(t) = 0 for all t >= 512"),
-        (claim("upper", start="exp(50)"), "b(t) <= t^-2 for all t >= exp(50)"),
+        (claim("upper", start="exp(50)"), "b(t) <= t**-2 for all t >= exp(50)"),
         (
             claim("mean", "-0.01", exponent="1", factor="cos(t)**2", mean="1/2", start="3"),
-            "b(t) >= q(t) * 0.99 * t^-1 for all t >= 3, where q(t) = cos(t)**2 has the mean value 0.5",
+            "b(t) >= q(t)*0.99*t**-1 for all t >= 3, where q(t) = cos(t)**2 has the mean value 0.5",
         ),
     ],
 )
 def test_the_sentence_rounds_to_the_safe_side(certificate, sentence):
-    assert statement(certificate) == sentence
+    assert str(wording(certificate)) == sentence
 
 
 def test_the_sentence_in_latex():
-    assert statement(claim("upper", "1.1631", exponent="1.5", start="17"), latex=True) == (
-        r"b(t) \le 3.2 \cdot t^{-1.5}\quad\text{for all } t \ge 17"
+    assert wording(claim("upper", "1.1631", exponent="1.5", start="17")).latex() == (
+        r"$b(t) \le 3.2 \, {t}^{-1.5}$ for all $t \ge 17$"
     )
-    assert statement(claim("lower", depth=1, exponent="1", start="exp(50)"), latex=True) == (
-        r"b(t) \ge \frac{1}{t \, \ln t}\quad\text{for all } t \ge \exp(50)"
+    assert wording(claim("lower", depth=1, exponent="1", start="exp(50)")).latex() == (
+        r"$b(t) \ge \frac{1}{t \, \ln\left(t\right)}$ for all $t \ge \exp\left(50\right)$"
     )
+
+
+def test_the_sentence_of_several_claims():
+    one, other = claim("upper", exponent="2"), claim("lower", exponent="1")
+    assert str(wording({"claim": "sum", "parts": [one, one]})).startswith(
+        "summand 1: b(t) <= t**-2 for all t >= 1; summ"
+    )
+    assert str(wording({"claim": "part", "index": 1, "part": other})) == "summand 2: b(t) >= t**-1 for all t >= 1"
+    classes = {"claim": "classes", "modulus": 2, "classes": [None, other]}
+    assert str(wording(classes)) == "t = 2*n + 1: b(t) >= t**-1 for all t >= 1"
 
 
 def test_what_a_claim_proves():

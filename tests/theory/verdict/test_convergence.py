@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from farfield import check, zoo
 from farfield.formula import FormulaError, parse
-from farfield.theory.checker.examination import examine, statement
+from farfield.theory.checker.examination import examine
+from farfield.theory.checker.wording import wording
 
 ORACLES = Path(__file__).parents[2] / "oracles"
 CASES = json.loads((ORACLES / "verdicts.json").read_text(encoding="utf-8"))
@@ -40,7 +41,7 @@ def assert_right(case):
     assert all(isinstance(step, str) and step for step in verdict.proof)
     certificate = json.loads(json.dumps(verdict.certificate))
     formula = parse(case["formula"], weight=case["spelling"] == "weight")
-    assert examine(formula, verdict.verdict, certificate, start=case["from"]).accepted, statement(certificate)
+    assert examine(formula, verdict.verdict, certificate, start=case["from"]).accepted, str(wording(certificate))
     other = "diverges" if verdict.verdict == "converges" else "converges"
     assert not examine(formula, other, certificate, start=case["from"]).accepted
 

@@ -1,6 +1,6 @@
 // The lower part of an encoding: proof, receptive fields, window, heat map, all heads, and the same in a terminal.
 
-import { copy, el, math, put } from "./dom.js";
+import { copy, el, put, steps } from "./dom.js";
 import { swatch } from "./entry.js";
 import { heatMap } from "./heat.js";
 import { colours } from "./looks.js";
@@ -128,8 +128,4 @@ function fieldCsv(encoding) {
 function heatCsv(encoding) {
   const { values, stride } = encoding.parts.drawn.data.heat;
   return ["distance,weight", ...values.map((v, i) => `${i * stride},${v ?? ""}`)].join("\n") + "\n";
-}
-
-function steps(list) {
-  return el("ol", {}, ...list.map((step) => el("li", {}, el("div", { class: "step" }, ...step.map((p) => (p.math ? math(p.math) : p.words))))));
 }

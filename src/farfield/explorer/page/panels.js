@@ -1,6 +1,6 @@
 // What is asked about several encodings, about a wanted reach, and about a study.
 
-import { copy, el, put } from "./dom.js";
+import { copy, el, put, steps } from "./dom.js";
 import { Asker } from "./ask.js";
 import { short } from "./axes.js";
 import { Chart } from "./chart.js";
@@ -29,7 +29,7 @@ export class Pairs {
 
   #show(pairs, error = null) {
     put(byId("pairs-said"), ...pairs.map((pair) => el("details", {}, el("summary", {}, pair.sentence),
-      el("ol", {}, ...pair.steps.map((s) => el("li", {}, s))), el("ul", {}, ...pair.turns.map((s) => el("li", {}, s))))),
+      steps(pair.steps), el("ul", {}, ...pair.turns.map((s) => el("li", {}, s))))),
     error ? el("p", { class: "error" }, error) : "");
   }
 }

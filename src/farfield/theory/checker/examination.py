@@ -25,10 +25,10 @@ from farfield.theory.checker.constants import UnknownError, rational, sign
 from farfield.theory.checker.expansions import Effort
 from farfield.theory.checker.monomials import exponentials
 from farfield.theory.checker.proof import RefutedError, prove
-from farfield.theory.checker.statement import statement
 from farfield.theory.checker.waves import mean_value
+from farfield.theory.checker.wording import wording
 
-__all__ = ["Examination", "examine", "proves", "statement"]
+__all__ = ["Examination", "examine", "proves"]
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _logic_of_mean(claim: Claim) -> None:
 
 def _proven(formula: Formula, claim: Claim, effort: Effort) -> str:
     """The proof of one claim as a step; RefusedError if there is none."""
-    said = "the formula has a value" if claim.kind == "defined" else statement(claim)
+    said = "the formula has a value" if claim.kind == "defined" else str(wording(claim))
     try:
         proof = prove(formula, claim, effort)
     except RefutedError as error:
