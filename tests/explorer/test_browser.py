@@ -23,7 +23,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 HOSTILE = json.loads((Path(__file__).parents[1] / "oracles" / "hostile.json").read_text(encoding="utf-8"))
-PATIENCE = 30_000  # milliseconds
+PATIENCE = 120_000  # milliseconds
 playwright.expect.set_options(timeout=PATIENCE)
 
 
