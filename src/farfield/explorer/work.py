@@ -43,7 +43,7 @@ class Pool:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Pool]:
         """Start every worker; questions wait until the first is ready."""
-        self._free = anyio.Semaphore(self.size)
+        self._free, self._ready = anyio.Semaphore(self.size), anyio.Event()
         self._uncounted = anyio.CapacityLimiter(math.inf)  # the semaphore counts
         async with anyio.create_task_group() as starting:
             for _ in range(self.size):
@@ -58,6 +58,8 @@ class Pool:
             raise busy
         self._asked += 1
         try:
+            with anyio.move_on_after(_STARTING):
+                await self._ready.wait()
             with anyio.move_on_after(2 * self.seconds) as waiting:
                 await self._free.acquire()
             if waiting.cancelled_caught:
@@ -90,6 +92,7 @@ class Pool:
     async def _start(self) -> None:
         async with self._free:
             await self._run(_STARTING, prepare)
+        self._ready.set()
 
 
 # ------------------------------------------------------------------------------------------------ inside a worker
