@@ -13,7 +13,7 @@ export class Entry {
     Object.assign(this, { encoding, one: encoding.one, changed, id: `entry-${(counted += 1)}` });
     this.swatch = el("span", { class: "swatch" });
     this.input = el("input", { type: "text", id: `${this.id}-formula`, list: "zoo", spellcheck: "false", autocomplete: "off",
-      autocapitalize: "off", maxlength: "1000", input: () => this.#typed(), change: () => this.#typed(true) });
+      autocapitalize: "off", maxlength: "1000", input: () => this.#typed(false), change: () => this.#typed(true) });
     this.input.value = this.one.formula;
     this.pick = el("select", { "aria-label": "Pick from the zoo", change: () => this.#picked() },
       el("option", { value: "" }, "zoo…"), ...zoo.map((e) => el("option", { value: e.name }, e.name)));
@@ -37,11 +37,10 @@ export class Entry {
     put(this.swatch, swatch(this.encoding.look));
   }
 
-  #typed(step = false) {
-    if (this.one.formula !== this.input.value) {
-      this.one.formula = this.input.value;
-      this.one.set = {};
-    }
+  #typed(step) {
+    if (this.one.formula === this.input.value) return; // the field was only left
+    this.one.formula = this.input.value;
+    this.one.set = {};
     this.changed(step);
   }
 
@@ -65,6 +64,8 @@ export class Entry {
   }
 
   #showError(error) {
+    if (error === this.shownError) return; // a button under a finger stays there
+    this.shownError = error;
     const later = /--from (\d+)/.exec(error.message);
     const start = () => {
       this.one.from = later[1];
