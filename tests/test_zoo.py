@@ -116,7 +116,7 @@ def test_each_heads_values_can_be_bound(name, heads):
 
 
 def test_the_trained_form_of_type1_with_slope_one_sixteenth():
-    formula = zoo.find("type1").formula.bind(k=Fraction(1, 16))
+    formula = zoo.find("type1").formula.bind({"k": Fraction(1, 16)})
     assert formula.float(16) == pytest.approx(-math.log(2))
 
 
@@ -164,7 +164,7 @@ def test_what_is_neither_name_nor_formula_is_refused(text):
 
 
 def test_the_window_counts_the_token_itself():
-    formula = zoo.find("window").formula.bind(w=4)
+    formula = zoo.find("window").formula.bind({"w": 4})
     assert [formula.float(t) for t in range(5)] == [0, 0, 0, 0, -math.inf]
-    printed = zoo.find("window-paper").formula.bind(w=4)
+    printed = zoo.find("window-paper").formula.bind({"w": 4})
     assert printed.float(4) == 0  # as printed, w + 1 tokens

@@ -105,7 +105,7 @@ def test_fields_of_hundreds_of_digits():
     assert [n[0] + n[n.index("e") :] for n in shown[:4]] == ["7e29", "5e99", "5e199", "5e299"]
     assert set(shown[4:]) == {"over 1e310"}
     assert found["curve"]["log10"][-1] < 310
-    assert len(str(trf("kerple-log", "1e-6", p="1.01", a=1))) == 600
+    assert len(str(trf("kerple-log", "1e-6", parameters={"p": "1.01", "a": 1}))) == 600
     further = ask("encoding", ("f", "kerple-log"), ("set", "0.p=1.0001"), ("set", "0.a=1"))
     assert {row["tokens"] for row in further["table"]} == {"over 1e310"}
     assert further["window"]["tokens"] == "over 1e310"

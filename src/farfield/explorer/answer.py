@@ -169,7 +169,6 @@ def designed(q: Question) -> dict[str, Any]:
         raise ValueError(f"the formula has no parameter {chosen[:20]!r}: its parameters are {', '.join(names)}")
     others = {s.name: s.text for s in sliders(found, q.given, q.heads, q.head) if s.name != chosen}
     result = design(found.formula.bind(others), q.reach, q.epsilon)
-    assert not isinstance(result, list)
     return {
         "parameter": chosen,
         "value": result.text,
@@ -230,7 +229,7 @@ def _curve(bound: Formula, verdict: Verdict, start: int) -> dict[str, Any]:
     beyond = None
     if verdict.verdict == "converges":
         try:
-            weights = series(bound, start)
+            weights = series(bound, start=start)
             for e in _CURVE:
                 tokens = digits(smallest(weights, exact_epsilon(e)))
                 if len(tokens) > _MOST_DIGITS:
@@ -263,7 +262,7 @@ def _window(bound: Formula, verdict: Verdict, q: Question, beyond: Fraction) -> 
         if share < 0.5 * beyond:
             tokens = f"over 1e{_MOST_DIGITS}"
         else:
-            tokens = shown_number(digits(smallest_window(series(bound, q.start), q.epsilon, q.bound)))
+            tokens = shown_number(digits(smallest_window(series(bound, start=q.start), q.epsilon, q.bound)))
     except UndecidedError as error:
         return {"tokens": None, "said": str(error), "ask": False}
     return {"tokens": tokens, "said": f"{_asked(q)}, at every length; {_SCOPE}", "ask": False}
