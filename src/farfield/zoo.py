@@ -371,12 +371,10 @@ def bound_formula(
         raise ValueError(f"{known.name} has no bias r(t), so it has no receptive field of this kind")
     formula = known.formula.bind(known.heads(None, parameters, width=width)[0])
     if formula.parameters:
-        many = len(formula.parameters) > 1
-        names = ", ".join(formula.parameters)
-        raise ValueError(
-            f"{known.name} leaves the parameter{'s' * many} {names} open: give {'them values' if many else 'it a value'}, "
-            f"such as {formula.parameters[0]} = 1/16"
-        )
+        many, names = len(formula.parameters) > 1, ", ".join(formula.parameters)
+        what, them = ("parameters", "them values") if many else ("parameter", "it a value")
+        example = f"such as {formula.parameters[0]} = 1/16"
+        raise ValueError(f"{known.name} leaves the {what} {names} open: give {them}, {example}")
     return formula
 
 

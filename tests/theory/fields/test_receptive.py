@@ -328,7 +328,7 @@ def test_a_context_that_is_no_length_gets_one_sentence(context):
 
 @pytest.mark.parametrize("name", ["inverse", "none", "inverse-log", "sandwich"])
 def test_a_divergent_encoding_has_no_receptive_field(name):
-    row = zoo.find(name).values(8)[7]
+    row = zoo.find(name).heads(8)[7]
     with pytest.raises(DivergenceError, match="diverges"):
         trf(name, 0.1, parameters=row)
 

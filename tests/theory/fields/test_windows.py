@@ -28,7 +28,7 @@ def run(*arguments):
 
 
 def tokens(encoding, epsilon, logit_bound, heads=None, **options):
-    return [h.tokens for h in windows(encoding, epsilon, logit_bound, heads, parameters=options).heads]
+    return [h.tokens for h in windows(encoding, epsilon, logit_bound, heads, **options).heads]
 
 
 def test_the_widest_head_of_alibi_needs_3737_tokens():
