@@ -28,7 +28,7 @@ from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, sm
 from farfield.theory.fields.summary import shown_number
 from farfield.theory.fields.windows import exact_bound, smallest_window
 from farfield.theory.sums.partial import Row
-from farfield.theory.sums.series import series, sum_json
+from farfield.theory.sums.series import Series, series, sum_json
 from farfield.theory.verdict.convergence import Verdict, check
 from farfield.zoo import ENCODINGS, Encoding, find
 
@@ -81,7 +81,9 @@ def _subject(text: str, given: tuple[tuple[str, str], ...], heads: int, head: in
     return Subject(found, moved, bound, check(bound, start=start))
 
 
-_series = lru_cache(maxsize=32)(series)
+@lru_cache(maxsize=32)
+def _series(formula: Formula, start: int) -> Series:
+    return series(formula, start=start)
 
 
 def _bias(one: Subject, what: str) -> Formula:
@@ -138,7 +140,7 @@ def fields(q: Question) -> dict[str, Any]:
         elif left:
             out["rest"] = len(left)
         if not out["rest"]:
-            out["law"] = law(one.formula, q.start)
+            out["law"] = law(one.formula, start=q.start)
     except (DivergenceError, UndecidedError) as error:
         out["why"] = str(error)
     return out
@@ -238,8 +240,7 @@ def designed(q: Question) -> dict[str, Any]:
     if chosen not in names:
         raise ValueError(f"the formula has no parameter {chosen[:20]!r}: its parameters are {', '.join(names)}")
     others = {s.name: s.text for s in sliders(found, q.given, q.heads, q.head) if s.name != chosen}
-    result = design(found.formula.bind(others), q.reach, q.epsilon)
-    assert not isinstance(result, list)
+    result = design(found, q.reach, q.epsilon, parameters=others)
     return {
         "parameter": chosen,
         "value": result.text,

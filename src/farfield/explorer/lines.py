@@ -23,10 +23,9 @@ def code(found: Encoding, text: str, values: Mapping[str, str], q: Question, ver
 
 def design_code(text: str, values: Mapping[str, str], reach: int, epsilon: str) -> dict[str, str]:
     """The lines behind a designed value."""
-    family = f"family = ff.find({text!r}).formula.bind({dict(values)!r})"
     return {
         "command": _command("design", [text], values, reach=reach, epsilon=epsilon),
-        "python": f'import farfield as ff\n\n{family}\nprint(ff.design(family, {reach}, "{epsilon}").text)',
+        "python": f'import farfield as ff\n\nprint(ff.design({text!r}, {reach}, "{epsilon}"{_given(values)}).text)',
     }
 
 
@@ -42,13 +41,17 @@ def _command(verb: str, names: Sequence[str], values: Mapping[str, str], **optio
 
 
 def _python(found: Encoding, text: str, values: Mapping[str, str], q: Question, converges: bool) -> str:
-    if found.formula is None:
-        return f"import farfield as ff\n\nprint(ff.check({text!r}).proof)"
-    after = f", start={q.start}" if q.start else ""
-    out = ["import farfield as ff", "", f"formula = ff.find({text!r}).formula.bind({dict(values)!r})"]
-    out += [f"verdict = ff.check(formula{after})", 'print(verdict.verdict, *verdict.proof, sep="\\n")']
+    more = (f", start={q.start}" if q.start else "") + (_given(values) if found.formula is not None else "")
+    out = ["import farfield as ff", "", f"verdict = ff.check({text!r}{more})"]
+    out.append('print(verdict.verdict, *verdict.proof, sep="\\n")')
     if converges:
-        out.append(f"print(ff.series(formula{after}).B())")
-        out.append(f'print(ff.trf(formula, "{q.epsilon}"{after}))')
-        out.append(f'print(ff.smallest_window(ff.series(formula{after}), "{q.epsilon}", "{q.bound}"))')
+        out.append(f"weights = ff.series({text!r}{more})")
+        out.append("print(weights.B())")
+        out.append(f'print(ff.trf({text!r}, "{q.epsilon}"{more}))')
+        out.append(f'print(ff.smallest_window(weights, "{q.epsilon}", "{q.bound}"))')
     return "\n".join(out)
+
+
+def _given(values: Mapping[str, str]) -> str:
+    """The argument that gives parameters their values."""
+    return f", parameters={dict(values)!r}" if values else ""
