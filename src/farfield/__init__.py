@@ -3,9 +3,9 @@
 In Python:
 
     import farfield as ff
-    ff.check("-2*log(t + 1)")          # verdict and proof
-    ff.trf("type1", 1e-3, k="1/16")    # how many tokens hold all but a thousandth of the weight
-    ff.design("alibi", 4096, 0.01)     # which slope sees 4,096 tokens
+    ff.check("-2*log(t + 1)")                         # verdict and proof
+    ff.trf("type1", 1e-3, parameters={"k": "1/16"})   # how many tokens hold all but a thousandth of the weight
+    ff.design("alibi", 4096, 0.01)                    # which slope sees 4,096 tokens
 
 The public API stands in `__init__.pyi`, on one screen. Everything is imported when it is first used: `import farfield`
 costs next to nothing, and never brings torch.

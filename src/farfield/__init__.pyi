@@ -12,13 +12,10 @@ from .theory.fields.comparison import compare as compare
 from .theory.fields.design import design as design
 from .theory.fields.law import law as law
 from .theory.fields.layers import layer as layer
-from .theory.fields.layers import leaks as leaks
 from .theory.fields.layers import model_reach as model_reach
-from .theory.fields.layers import window_reach as window_reach
 from .theory.fields.receptive import leak as leak
 from .theory.fields.receptive import reach as reach
 from .theory.fields.receptive import trf as trf
-from .theory.fields.receptive import trf_table as trf_table
 from .theory.fields.windows import smallest_window as smallest_window
 from .theory.fields.windows import windows as windows
 from .theory.sums.series import series as series
@@ -31,5 +28,6 @@ from .training.settings import Settings as Settings
 from .zoo import ENCODINGS as ENCODINGS
 from .zoo import Encoding as Encoding
 from .zoo import find as find
+from .zoo import register as register
 
 __version__: str

@@ -28,7 +28,7 @@ def test_every_head_is_the_formula_of_the_zoo_rounded_once(name):
     formula = zoo.ENCODINGS[name].formula
     for head in range(12):
         for t in (0, 1, 2, 7, 49):
-            want = formula.float(t, **module.values_of(head))
+            want = formula.float(t, module.values_of(head))
             got = float(bias[head, t].detach())
             assert got == want or math.isclose(got, want, rel_tol=2.0**-23, abs_tol=1e-12)
 
@@ -99,7 +99,7 @@ def test_gradients_reach_the_parameters_through_attention_by_finite_differences(
 
     def call(a, p):
         t = torch.arange(9, dtype=torch.float64).expand(2, 9)
-        return attention(q, k, v, module.formula.torch(t, a=a[:, None], p=p[:, None]))
+        return attention(q, k, v, module.formula.torch(t, {"a": a[:, None], "p": p[:, None]}))
 
     a, p = (module.learned[name][0].detach().clone().requires_grad_() for name in ("a", "p"))
     assert torch.autograd.gradcheck(call, (a, p))

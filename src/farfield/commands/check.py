@@ -15,7 +15,7 @@ from rich.text import Text
 
 from farfield.commands.options import Flag, Formula, Json, SetParameters, numbered, values
 from farfield.theory.fields.receptive import EPSILONS
-from farfield.theory.fields.summary import Fields, HeadField, fields, shown_number
+from farfield.theory.fields.summary import Fields, HeadSummary, fields, shown_number
 from farfield.theory.verdict.convergence import Verdict, check
 from farfield.zoo import Encoding, find
 
@@ -101,7 +101,7 @@ def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> N
 def _tables(seen: Fields) -> list[Table]:
     """One row for each head (or one for the formula), columns for what was asked."""
     single = len(seen.heads) == 1 and seen.heads[0].head is None
-    columns: list[tuple[str, Callable[[HeadField], str]]] = []
+    columns: list[tuple[str, Callable[[HeadSummary], str]]] = []
     if any(h.total is not None for h in seen.heads) and not single:
         columns.append(("B", lambda h: h.total_text()))
     for i, e in enumerate(seen.epsilons):
@@ -133,10 +133,10 @@ def _tables(seen: Fields) -> list[Table]:
     return [table]
 
 
-def _nth(what: str, i: int, h: HeadField) -> str:
+def _nth(what: str, i: int, h: HeadSummary) -> str:
     numbers = getattr(h, what)
     return shown_number(numbers[i]) if numbers else ""
 
 
-def _parameter(name: str, h: HeadField) -> str:
+def _parameter(name: str, h: HeadSummary) -> str:
     return h.parameters.get(name, "")

@@ -23,7 +23,7 @@ from farfield.theory.fields.law import law
 from farfield.theory.fields.pictures import curve, fields_figure
 from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, reach, smallest, whole
 from farfield.theory.fields.summary import shown_number
-from farfield.theory.sums.series import bound_formula, series, sum_json
+from farfield.theory.sums.series import series, sum_json
 
 
 def compare_command(
@@ -78,14 +78,13 @@ def _member(name: str, given: dict[str, str], heads: int, head: int | None) -> t
     found = zoo.find(name)
     if found.formula is None:
         raise ValueError(f"{found.name} has no bias r(t), so it cannot be compared: {found.note}")
-    count = whole(heads, "number of heads")
-    chosen = count if head is None else whole(head, "head")
-    if chosen > count:
-        raise ValueError(f"there is no head {chosen} among {count}")
-    own = found.values(count)[chosen - 1]
-    bound: dict[str, Any] = {**own, **{k: v for k, v in given.items() if k in found.formula.parameters}}
+    rows = found.heads(heads, {k: v for k, v in given.items() if k in found.formula.parameters})
+    chosen = len(rows) if head is None else whole(head, "head")
+    if chosen > len(rows):
+        raise ValueError(f"there is no head {chosen} among {len(rows)}")
+    bound = rows[chosen - 1]
     label = found.name + "".join(f", {k} = {v}" for k, v in bound.items())
-    return label, bound_formula(found, **bound)
+    return label, zoo.bound_formula(found, bound)
 
 
 def _refuse_unused(given: dict[str, str], names: tuple[str, ...]) -> None:

@@ -45,7 +45,7 @@ def window_command(
     given: dict[str, Any] = dict(values(parameters))
     screen = Console(stderr=True)
     with screen.status("adding up the weights of each head"):
-        result = windows(found, epsilon, logit_bound, heads, context=context, width=width, **given)
+        result = windows(found, epsilon, logit_bound, heads, context=context, width=width, parameters=given)
     if as_json:
         print(json.dumps(_json(result, epsilon, logit_bound)))
     else:

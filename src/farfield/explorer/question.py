@@ -14,11 +14,16 @@ MOST_HEADS = 64
 MOST_TOKENS = 65_536  # of a context
 FARTHEST_START = 1_000_000
 MOST_ENCODINGS = 6  # side by side
+_ONE = {"f", "set", "heads", "head", "from"}  # one encoding, its parameters and its head
 _FIELDS = {
-    "encoding": {"f", "set", "heads", "head", "from", "context", "epsilon", "bound"},
-    "window": {"f", "set", "heads", "head", "from", "context", "epsilon", "bound"},
+    "verdict": _ONE,
+    "code": _ONE | {"epsilon", "bound"},
+    "fields": _ONE | {"epsilon", "skip"},
+    "window": _ONE | {"context", "epsilon", "bound"},
+    "drawn": _ONE | {"context"},
+    "claimed": _ONE | {"context", "epsilon"},
     "condition": {"f", "from"},
-    "heads": {"f", "set", "heads", "from"},
+    "heads": {"f", "set", "heads", "from", "skip"},
     "compare": {"f", "set", "heads", "head"},
     "design": {"f", "set", "heads", "head", "parameter", "reach", "epsilon"},
 }
@@ -39,6 +44,7 @@ class Question:
     bound: str = "5"
     parameter: str = ""
     reach: int = 4096
+    skip: int = 0  # parts of the answer that the page has already
 
     @property
     def formula(self) -> str:
@@ -89,6 +95,7 @@ def read(kind: str, fields: list[tuple[str, str]]) -> Question:
         bound,
         once.get("parameter", ""),
         _whole(once, "reach", 4096, 1, 10**12, "reach"),
+        _whole(once, "skip", 0, 0, 1000, "number of known parts"),
     )
 
 

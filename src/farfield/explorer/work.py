@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import signal
 import sys
-import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,7 +16,7 @@ import anyio
 from anyio import to_process
 
 from farfield.explorer.question import Question
-from farfield.formula import FormulaError
+from farfield.explorer.reply import reply
 
 SECONDS = 5.0  # for one answer
 WORKERS = 4
@@ -44,7 +43,7 @@ class Pool:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Pool]:
         """Start every worker; questions wait until the first is ready."""
-        self._free = anyio.Semaphore(self.size)
+        self._free, self._ready = anyio.Semaphore(self.size), anyio.Event()
         self._uncounted = anyio.CapacityLimiter(math.inf)  # the semaphore counts
         async with anyio.create_task_group() as starting:
             for _ in range(self.size):
@@ -59,6 +58,8 @@ class Pool:
             raise busy
         self._asked += 1
         try:
+            with anyio.move_on_after(_STARTING):
+                await self._ready.wait()
             with anyio.move_on_after(2 * self.seconds) as waiting:
                 await self._free.acquire()
             if waiting.cancelled_caught:
@@ -73,7 +74,7 @@ class Pool:
     async def _answer(self, question: Question) -> dict[str, Any]:
         try:
             await self._run(_STARTING, prepare)  # at once, unless the process is new
-            answer, fault = await self._run(self.seconds, reply, question, 2 * self.seconds)
+            answer, fault = await self._run(self.seconds, work, question, 2 * self.seconds)
         except TimeoutError:
             raise CutOffError(
                 f"no answer within {self.seconds:g} seconds, so the work on this formula was cut off; "
@@ -91,6 +92,7 @@ class Pool:
     async def _start(self) -> None:
         async with self._free:
             await self._run(_STARTING, prepare)
+        self._ready.set()
 
 
 # ------------------------------------------------------------------------------------------------ inside a worker
@@ -105,27 +107,15 @@ def prepare() -> None:
     _prepared = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers
     _limit_memory()
-    from farfield.explorer.answer import answer
+    for kind in ("verdict", "fields", "window", "drawn"):
+        reply(Question(kind, ("alibi",), ({},)))
 
-    answer(Question("encoding", ("alibi",), ({},)))
 
-
-def reply(question: Question, seconds: float) -> tuple[dict[str, Any], str]:
-    """The answer or a sentence, and the traceback of a fault of ours; the process ends if it takes this long."""
-    from farfield.explorer.answer import answer
-
+def work(question: Question, seconds: float) -> tuple[dict[str, Any], str]:
+    """The reply to a question; this process ends by itself if it takes so long that nobody can be waiting."""
     _end_after(seconds)
     try:
-        return answer(question), ""
-    except FormulaError as error:
-        return {"error": str(error), "pointer": error.pointer() if error.text else None}, ""
-    except ValueError as error:
-        return {"error": str(error)}, ""
-    except (MemoryError, RecursionError, OverflowError):
-        return {"error": "this formula needs more memory or depth than the explorer gives it"}, ""
-    except Exception as error:
-        sentence = f"Farfield could not answer this ({type(error).__name__}): a fault of Farfield's own"
-        return {"error": sentence}, traceback.format_exc()
+        return reply(question)
     finally:
         _end_after(0)
 

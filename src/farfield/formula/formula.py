@@ -52,15 +52,22 @@ class Formula:
         node = primitive(self.node)
         return self if node is self.node else replace(self, node=node)
 
-    def bind(self, values: Mapping[str, Fraction | float | int | str] | None = None, /, **more: Any) -> Formula:
-        """The same formula with some parameters replaced by constants: numbers, or texts such as "log(2)/8"."""
-        values = {**(values or {}), **more}
+    def require(self, name: str) -> None:
+        """One sentence if the formula has no parameter of this name."""
+        if name not in self.parameters:
+            has = f"its parameters are {', '.join(self.parameters)}" if self.parameters else "it has no parameters"
+            near = difflib.get_close_matches(name, self.parameters, 1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise FormulaError(f"the formula has no parameter {name[:20]!r}: {has}{hint}", self.text(), 1)
+
+    def bind(self, values: Mapping[str, Fraction | float | int | str]) -> Formula:
+        """The same formula with some parameters replaced by constants.
+
+        Args:
+            values: for each parameter a number, or a constant as text such as "log(2)/8".
+        """
         for name in values:
-            if name not in self.parameters:
-                has = f"its parameters are {', '.join(self.parameters)}" if self.parameters else "it has no parameters"
-                near = difflib.get_close_matches(name, self.parameters, 1)
-                hint = f"; did you mean '{near[0]}'?" if near else ""
-                raise FormulaError(f"the formula has no parameter {name[:20]!r}: {has}{hint}", self.text(), 1)
+            self.require(name)
         nodes = {name: constant(value) for name, value in values.items()}
         bound = replace(self, node=substitute(self.node, nodes), source="")
         try:
@@ -94,32 +101,32 @@ class Formula:
 
         return mathml(self.node)
 
-    def float(self, t: float, **parameters: float) -> float:
+    def float(self, t: float, parameters: Mapping[str, Any] | None = None) -> float:
         """The bias at distance t in double precision; nan where it is undefined."""
-        value = algebras.float_value(self.node, {"t": t, **parameters})
+        value = algebras.float_value(self.node, {**(parameters or {}), "t": t})
         return algebras.float_log(value) if self.weight else value
 
-    def ball(self, t: Any, **parameters: Any) -> arb:
+    def ball(self, t: Any, parameters: Mapping[str, Any] | None = None) -> arb:
         """An Arb ball that contains the bias at t (a number, or a ball for a range) at the current precision."""
-        value = algebras.ball_value(self.node, {"t": t, **parameters})
+        value = algebras.ball_value(self.node, {**(parameters or {}), "t": t})
         return algebras.ball_log(value) if self.weight else value
 
-    def weight_ball(self, t: Any, **parameters: Any) -> arb:
+    def weight_ball(self, t: Any, parameters: Mapping[str, Any] | None = None) -> arb:
         """An Arb ball that contains the weight b(t) = exp(r(t))."""
-        value = algebras.ball_value(self.node, {"t": t, **parameters})
+        value = algebras.ball_value(self.node, {**(parameters or {}), "t": t})
         return value if self.weight else algebras.ball_exp(value)
 
-    def array(self, t: Any, **parameters: Any) -> Any:
+    def array(self, t: Any, parameters: Mapping[str, Any] | None = None) -> Any:
         """The bias on a numpy array of distances in double precision."""
         from farfield.formula.libraries import array_value
 
-        return array_value(self.node, self.weight, {"t": t, **parameters})
+        return array_value(self.node, self.weight, {**(parameters or {}), "t": t})
 
-    def torch(self, t: Any, **parameters: Any) -> Any:
+    def torch(self, t: Any, parameters: Mapping[str, Any] | None = None) -> Any:
         """The bias on a tensor of distances, with gradients to the parameters that are tensors."""
         from farfield.formula.libraries import torch_value
 
-        return torch_value(self.node, self.weight, {"t": t, **parameters})
+        return torch_value(self.node, self.weight, {**(parameters or {}), "t": t})
 
     def sympy(self) -> Any:
         """The formula as a sympy expression in t (a non-negative symbol) and real parameters."""

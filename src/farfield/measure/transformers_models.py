@@ -158,9 +158,8 @@ def _bloom_attentions(network: Any) -> list[Any]:
 
 def _bloom_slopes(heads: int) -> list[float]:
     from farfield import zoo
-    from farfield.formula import parse
 
-    return [parse(s).float(0.0) if isinstance(s, str) else float(s) for s in zoo.slopes(heads)]
+    return [zoo.number(s) for s in zoo.slopes(heads)]
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def receptive_fields(model: Model, epsilon: str | float | Fraction) -> list[list
     @cache
     def field_of(formula: Formula, values: tuple[tuple[str, Any], ...]) -> int | None:
         try:
-            return trf(formula, epsilon, **dict(values))
+            return trf(formula, epsilon, parameters=dict(values))
         except (DivergenceError, UndecidedError):
             return None
 

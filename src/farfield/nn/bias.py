@@ -118,7 +118,7 @@ class Bias(nn.Module):
             if names[name].requires_grad:  # at t = 0 the derivative of sqrt(a*t) reads infinity times zero: it is zero
                 names[name].register_hook(lambda g: g.masked_fill(g.isnan() & (t == 0), 0.0))
         exact = any(p.dtype == torch.float64 for p in self.learned.values())
-        return self.formula.torch(t.expand(self.heads, n), **names).to(torch.float64 if exact else torch.float32)
+        return self.formula.torch(t.expand(self.heads, n), names).to(torch.float64 if exact else torch.float32)
 
     @torch.no_grad()
     def _keep_in_range(self) -> None:
@@ -132,7 +132,7 @@ class Bias(nn.Module):
 
 
 class T5Bias(nn.Module):
-    """T5's bias: a learned value for each of 32 buckets of distance, the last one for everything from 128 on."""
+    """T5's bias: a learned value for each of 32 buckets of distance, the last one for everything from 113 on."""
 
     def __init__(self, heads: int, *, layers: int = 1) -> None:
         super().__init__()
@@ -152,41 +152,21 @@ def _rules(
 ) -> tuple[dict[str, zoo.Learned], dict[str, float | list[float]]]:
     """How each parameter gets its value: the rules of the learned ones, and the values of the others."""
     assert entry.formula is not None
-    names = entry.formula.parameters
-    unknown = sorted(set(parameters) - set(names))
-    if unknown:
-        known = ", ".join(names) or "none"
-        raise ValueError(f"{entry.name!r} has no parameter {', '.join(map(repr, unknown))}; its parameters: {known}")
+    known = entry.heads(heads, {n: v for n, v in parameters.items() if not isinstance(v, Mapping)}, width=width)
     rules: dict[str, zoo.Learned] = {}
     fixed: dict[str, float | list[float]] = {}
-    given = {p.name: p.given for p in entry.ruled()}
-    for name in names:
-        rule = given.get(name)
-        value = parameters.get(name)
+    for name in entry.formula.parameters:
+        rule, value = entry.rule(name), parameters.get(name)
         if isinstance(value, Mapping):
             rules[name] = zoo.Learned(**value)
-        elif value is not None:
-            fixed[name] = _numbers(name, value, heads)
+        elif name in known[0]:
+            alike = isinstance(rule, zoo.Fixed) if value is None else not isinstance(value, list | tuple)
+            numbers = [zoo.number(row[name]) for row in known]
+            fixed[name] = numbers[0] if alike else numbers
         elif isinstance(rule, zoo.Learned):
             rules[name] = rule
-        elif isinstance(rule, zoo.PerHead):
-            fixed[name] = [_number(v) for v in rule.rule(heads, width)]
-        elif isinstance(rule, zoo.Fixed) and rule.rule is not None:
-            fixed[name] = _number(rule.rule(width))
         else:
             raise ValueError(
                 f"{entry.name!r} needs a value for its parameter {name!r}; give parameters={{{name!r}: ...}}"
             )
     return rules, fixed
-
-
-def _numbers(name: str, value: float | str | Sequence[float | str], heads: int) -> float | list[float]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
-        return _number(value)
-    if len(value) != heads:
-        raise ValueError(f"{len(value)} values of {name!r} were given; give one, or one for each of {heads} heads")
-    return [_number(v) for v in value]
-
-
-def _number(value: Any) -> float:
-    return parse(value).float(0.0) if isinstance(value, str) else float(value)

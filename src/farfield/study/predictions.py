@@ -59,7 +59,7 @@ def of_head(formula: Formula, values: dict[str, Any], training_length: int, long
     except FormulaError:
         said = {"parameters": values, "verdict": "undecided", "horizon": None}
     try:
-        said["leak"] = float(leak(formula, training_length, longest, **values).mid())
+        said["leak"] = float(leak(formula, training_length, longest, parameters=values))
     except (ValueError, UndecidedError):
         said["leak"] = None
     return said

@@ -77,7 +77,7 @@ def test_equal_growth_is_decided_by_the_sums():
 
 
 def test_a_divergent_encoding_sees_further_than_any_convergent_one():
-    assert compare("inverse", "alibi", parameters_a={"k": 1}, parameters_b={"k": 1}).smaller == "b"
+    assert compare("inverse", "alibi", parameters={"k": 1}).smaller == "b"
     assert compare("none", "-log(t+1)").smaller is None
     assert compare("none", "-log(t+1)").sentence().endswith("was not decided")
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from fractions import Fraction
 from pathlib import Path
 from random import Random
@@ -11,12 +12,12 @@ from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farfield import zoo
+from farfield import check, compare, design, law, windows, zoo
 from farfield.formula import parse
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.exact.precision import precision
-from farfield.theory.fields.layers import head_parameters, layer, leaks, model_reach, union_bound, window_reach
-from farfield.theory.fields.receptive import digits, exact_epsilon, leak, reach, trf, trf_table
+from farfield.theory.fields.layers import layer, model_reach
+from farfield.theory.fields.receptive import digits, exact_epsilon, leak, reach, trf
 from farfield.theory.sums.evaluation import Weight
 
 ORACLE = json.loads((Path(__file__).parents[2] / "oracles" / "trf.json").read_text(encoding="utf-8"))["series"]
@@ -38,7 +39,7 @@ def by_hand(text, epsilon, terms=20_000):
 
 @pytest.mark.parametrize("case", ORACLE, ids=lambda c: c["name"])
 def test_every_value_of_the_oracle(case):
-    found = {row["epsilon"]: row["tokens"] for row in trf_table(case["bias"], list(case["trf"]))}
+    found = {row["epsilon"]: row["tokens"] for row in trf(case["bias"], list(case["trf"])).json()}
     assert found == case["trf"]
 
 
@@ -92,11 +93,11 @@ def test_beside_a_tie_the_answer_is_one_less():
 )
 def test_alibi_has_the_closed_form(k, epsilon):
     """floor(ln(1/epsilon)/k) + 1, and the products of shares add up."""
-    n = trf("alibi", epsilon, k=k)
+    n = trf("alibi", epsilon, parameters={"k": k})
     with precision(256):
         exact = -arb(fmpq(epsilon.numerator, epsilon.denominator)).log() / arb(fmpq(k.numerator, k.denominator))
         assert n == int(exact.floor().unique_fmpz()) + 1
-    assert trf("alibi", epsilon * epsilon, k=k) in (2 * n - 1, 2 * n)
+    assert trf("alibi", epsilon * epsilon, parameters={"k": k}) in (2 * n - 1, 2 * n)
 
 
 @settings(deadline=None, derandomize=True, max_examples=40)
@@ -134,9 +135,11 @@ def test_trf_does_not_rise_with_epsilon_nor_with_a_scale(text, one, other):
 
 def test_the_same_series_under_other_names():
     for epsilon in ("0.3", "0.01", "1e-6"):
-        assert trf("kerple-log", epsilon, p=2, a=1) == trf("type1-paper", epsilon)
-        assert trf("kerple-log", epsilon, p="1.5", a="1/4") == trf("-1.5*log(t+4)", epsilon)
-        assert trf("kerple-power", epsilon, p=1, a="1/8") == trf("alibi", epsilon, k="1/8")
+        assert trf("kerple-log", epsilon, parameters={"p": 2, "a": 1}) == trf("type1-paper", epsilon)
+        assert trf("kerple-log", epsilon, parameters={"p": "1.5", "a": "1/4"}) == trf("-1.5*log(t+4)", epsilon)
+        assert trf("kerple-power", epsilon, parameters={"p": 1, "a": "1/8"}) == trf(
+            "alibi", epsilon, parameters={"k": "1/8"}
+        )
         assert trf("-2*log(t)", epsilon, start=1) == trf("-2*log(t+1)", epsilon) + 1
 
 
@@ -150,7 +153,7 @@ def test_oscillating_and_stepped_weights():
 
 
 def test_a_field_of_a_thousand_digits_is_written_out():
-    (row,) = trf_table("-1.001*log(t+1)", ["1e-2"])
+    (row,) = trf("-1.001*log(t+1)", ["1e-2"]).json()
     assert len(row["tokens"]) > 1900
     assert row["tokens"].isdigit()
     assert digits(10**5000) == "1" + "0" * 5000
@@ -161,11 +164,11 @@ def test_a_field_of_a_thousand_digits_is_written_out():
 # ---------------------------------------------------------------------------------------------------- finite contexts
 def test_reach_within_a_context():
     assert reach("none", 0.5, 10) == 6
-    assert reach("inverse", 0.5, 9216, k=1) < reach("inverse", 0.5, 100_000, k=1)
+    assert reach("inverse", 0.5, 9216, parameters={"k": 1}) < reach("inverse", 0.5, 100_000, parameters={"k": 1})
     for n in (600, 1000, 3000, 100_000):
-        assert reach("alibi", 0.01, n, k="1/256") <= trf("alibi", 0.01, k="1/256")
-    assert reach("alibi", 0.01, 10**6, k="1/256") == trf("alibi", 0.01, k="1/256")
-    assert reach("window", 0.5, 100, w=512) == 51
+        assert reach("alibi", 0.01, n, parameters={"k": "1/256"}) <= trf("alibi", 0.01, parameters={"k": "1/256"})
+    assert reach("alibi", 0.01, 10**6, parameters={"k": "1/256"}) == trf("alibi", 0.01, parameters={"k": "1/256"})
+    assert reach("window", 0.5, 100, parameters={"w": 512}) == 51
     assert reach("-log(t+1)", "0.1", 1) == 1
 
 
@@ -181,15 +184,15 @@ def test_reach_within_a_context():
     ],
 )
 def test_the_leak_orders_the_papers_encodings_by_their_damage(name, mean, worst):
-    found, average = leaks(name, 512, 9216)
-    assert float(average.mid()) == pytest.approx(mean, abs=6e-4)
-    assert max(float(x.mid()) for x in found) == pytest.approx(worst, abs=6e-4)
+    found = leak(name, 512, 9216, heads=8)
+    assert found == pytest.approx(mean, abs=6e-4)
+    assert max(found.heads) == pytest.approx(worst, abs=6e-4)
 
 
 def test_leak_is_the_share_beyond_the_training_length():
-    assert float(leak("none", 512, 9216).mid()) == pytest.approx(1 - 512 / 9216)
-    assert leak("window", 512, 9216, w=512) == 0
-    assert float(leak("kerple-log", 512, 10**12, p="1.01", a=1).mid()) > 0.7
+    assert leak("none", 512, 9216) == pytest.approx(1 - 512 / 9216)
+    assert leak("window", 512, 9216, parameters={"w": 512}) == 0
+    assert leak("kerple-log", 512, 10**12, parameters={"p": "1.01", "a": 1}) > 0.7
     with pytest.raises(ValueError, match="below the training length"):
         leak("none", 512, 100)
 
@@ -207,13 +210,13 @@ MODELS = [  # 8 heads, 6 layers: smallest and largest head, mixture, union bound
 
 @pytest.mark.parametrize(("name", "epsilon", "given_", "heads", "wanted"), MODELS)
 def test_layers_and_models(name, epsilon, given_, heads, wanted):
-    found = layer(name, epsilon, heads, **given_)
-    model = model_reach(name, epsilon, 6, heads, **given_)
-    half = model_reach(name, epsilon, 6, heads, residual="0.5", **given_)
+    found = layer(name, epsilon, heads, parameters=given_)
+    model = model_reach(name, epsilon, 6, heads, parameters=given_)
+    half = model_reach(name, epsilon, 6, heads, residual="0.5", parameters=given_)
     tokens = [h.tokens for h in found.heads]
     got = (min(tokens), found.largest, found.mixture, model.union_bound, model.tokens, half.tokens)
     assert got == wanted
-    assert union_bound(name, epsilon, 6, heads, **given_) == model.union_bound >= model.tokens
+    assert model.union_bound >= model.tokens
 
 
 def test_l_times_the_field_is_no_bound():
@@ -221,26 +224,99 @@ def test_l_times_the_field_is_no_bound():
 
 
 def test_windows_add_up():
-    assert window_reach(512, 6) == 6 * 511 + 1
-    assert model_reach("window", "1e-18", 6, w=512).tokens == window_reach(512, 6)
+    assert model_reach("window", "1e-18", 6, parameters={"w": 512}).tokens == 6 * 511 + 1
 
 
 def test_one_layer_is_the_layer_itself():
-    assert model_reach("alibi", "0.01", 1, k="1/16").tokens == trf("alibi", "0.01", k="1/16")
+    assert model_reach("alibi", "0.01", 1, parameters={"k": "1/16"}).tokens == trf(
+        "alibi", "0.01", parameters={"k": "1/16"}
+    )
 
 
 def test_parameters_of_heads():
-    assert [row["k"] for row in head_parameters("alibi", 8)] == zoo.slopes(8)
-    assert head_parameters("kerple-log", None, {"p": ["1.5", "2"], "a": "0.5"})[1] == {"p": "2", "a": "0.5"}
+    assert [h.parameters["k"] for h in layer("alibi", "0.1", 8).heads] == zoo.slopes(8)
+    given_ = {"p": ["1.5", "2"], "a": "0.5"}
+    assert layer("kerple-log", "0.1", parameters=given_).heads[1].parameters == {"p": "2", "a": "0.5"}
+    assert [h.tokens for h in layer("-k*t", "0.01", 2).heads] == [h.tokens for h in layer("alibi", "0.01", 2).heads]
+    assert [h.tokens for h in layer("-k*t", "0.01", parameters={"k": [1, "1/16"]}).heads] == [5, 74]
     with pytest.raises(ValueError, match="3 values for 2 heads"):
-        head_parameters("kerple-log", 2, {"p": [1, 2, 3], "a": 1})
+        layer("kerple-log", "0.1", 2, parameters={"p": [1, 2, 3], "a": 1})
+    with pytest.raises(ValueError, match="from 1 to 4096"):
+        layer("alibi", "0.1", 10**6)
+
+
+def test_a_leak_is_a_number_with_its_enclosure():
+    found = leak("alibi", 512, 9216, parameters={"k": "1/256"})
+    assert isinstance(found, float)
+    assert found.low <= found <= found.high
+    assert found.high - found.low < 1e-15
+    exact = (math.exp(-2) - math.exp(-36)) / (1 - math.exp(-36))  # 1 - (1 - e^-2)/(1 - e^-36)
+    assert found.low - 1e-15 <= exact <= found.high + 1e-15
+    again = pickle.loads(pickle.dumps(found))
+    assert (again, again.enclosure) == (found, found.enclosure)
+    assert leak("-m*t", 64, 512, parameters={"m": 1}) == pytest.approx(math.exp(-64))
+
+
+NAMES = [
+    "start",
+    "width",
+    "heads",
+    "reach",
+    "context",
+    "layers",
+    "weight",
+    "epsilon",
+    "budget",
+    "parameters",
+    "encoding",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_parameter_may_be_called_like_an_argument(name):
+    text, given_ = f"-{name}*t", {name: "1/16"}
+    assert check(text, parameters=given_).verdict == "converges"
+    assert trf(text, "0.01", parameters=given_) == 74
+    assert reach(text, "0.01", 512, parameters=given_) == 74
+    assert leak(text, 64, 512, parameters=given_) == pytest.approx(math.exp(-4), rel=1e-6)
+    assert layer(text, "0.01", parameters=given_).largest == 74
+    assert model_reach(text, "0.01", 1, parameters=given_).tokens == 74
+    assert law(text, parameters=given_) == "about 16*ln(1/epsilon)"
+    assert design(text, 74).parameter == name
+    assert windows(text, "0.01", 0, parameters=given_).heads[0].tokens == 74
+    assert compare(text, "-t", parameters=given_).smaller == "b"
+
+
+@pytest.mark.parametrize("ask", [
+    lambda p: check("-k*t", parameters=p),
+    lambda p: trf("-k*t", 0.1, parameters=p),
+    lambda p: reach("-k*t", 0.1, 9, parameters=p),
+    lambda p: leak("-k*t", 5, 9, parameters=p),
+    lambda p: layer("-k*t", 0.1, parameters=p),
+    lambda p: model_reach("-k*t", 0.1, 2, parameters=p),
+    lambda p: law("-k*t", parameters=p),
+    lambda p: windows("-k*t", 0.1, 1, parameters=p),
+    lambda p: compare("-k*t", "-t", parameters=p),
+    lambda p: design("-k*t", 9, parameters=p),
+])  # fmt: skip
+def test_an_unknown_parameter_is_one_sentence(ask):
+    with pytest.raises(ValueError, match="parameter 'slope'") as caught:
+        ask({"slope": 1})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_table_of_fields():
+    table = trf("type1-paper", ["0.1", "0.01"])
+    assert list(table) == [("0.1", 6), ("0.01", 61)]
+    assert len(trf("type1-paper")) == 7
+    assert "<td>61</td>" in table._repr_html_()
 
 
 # ---------------------------------------------------------------------------------------------------- nonsense
 @pytest.mark.parametrize("epsilon", [0, 1, -0.5, 2, "abc", "nan", "inf", None, True, "", "1e-99999", "1/0", math.nan])
 def test_an_epsilon_that_is_no_share_gets_one_sentence(epsilon):
     with pytest.raises(ValueError, match="epsilon must") as caught:
-        trf("alibi", epsilon, k=1)
+        trf("alibi", epsilon, parameters={"k": 1})
     assert "\n" not in str(caught.value)
 
 
@@ -252,9 +328,9 @@ def test_a_context_that_is_no_length_gets_one_sentence(context):
 
 @pytest.mark.parametrize("name", ["inverse", "none", "inverse-log", "sandwich"])
 def test_a_divergent_encoding_has_no_receptive_field(name):
-    row = zoo.find(name).values(8)[7]
+    row = zoo.find(name).heads(8)[7]
     with pytest.raises(DivergenceError, match="diverges"):
-        trf(name, 0.1, **row)
+        trf(name, 0.1, parameters=row)
 
 
 def test_epsilon_is_the_decimal_that_was_typed():

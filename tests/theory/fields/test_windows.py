@@ -48,7 +48,7 @@ def test_the_widest_head_of_alibi_needs_3737_tokens():
     ],
 )
 def test_windows_for_logits_within_0_1_2_4_8(encoding, parameters, expected):
-    weights = weights_of(encoding, **parameters)
+    weights = weights_of(encoding, parameters=parameters)
     assert [smallest_window(weights, "0.01", m) for m in (0, 1, 2, 4, 8)] == expected
 
 
@@ -63,7 +63,9 @@ def test_one_token_less_is_not_enough():
 
 
 def test_a_tie_is_enough():
-    assert smallest_window(weights_of("-k*t", k="log(2)"), "1/8", 0) == 3  # tail(3) is exactly 1/8 of the sum
+    assert (
+        smallest_window(weights_of("-k*t", parameters={"k": "log(2)"}), "1/8", 0) == 3
+    )  # tail(3) is exactly 1/8 of the sum
 
 
 def test_scores_attain_the_bound():
@@ -80,7 +82,9 @@ def test_random_scores_stay_within_the_bound():
         k, m, window, n = rng.randint(20, 1000) / 1024, rng.uniform(0, 6), rng.randint(1, 80), rng.randint(1, 300)
         weight = [math.exp(-k * t + rng.uniform(-m, m)) for t in range(n)]
         share = sum(weight[window:]) / sum(weight)
-        assert share <= float(largest_share(weights_of("-k*t", k=Fraction(k)), window, Fraction(m)).upper())
+        assert share <= float(
+            largest_share(weights_of("-k*t", parameters={"k": Fraction(k)}), window, Fraction(m)).upper()
+        )
 
 
 def test_a_context_shortens_windows_and_gives_divergent_encodings_one():

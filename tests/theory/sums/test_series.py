@@ -132,7 +132,7 @@ def test_more_precision_narrows_the_same_value(text):
 def test_power_laws_lie_between_their_integrals(s, j):
     """integral from j of (t+1)**-s < tail(j) < integral from j - 1/2, for convex weights."""
     with precision(128):
-        tail = series("-s*log(t+1)", s=s).tail(j)
+        tail = series("-s*log(t+1)", parameters={"s": s}).tail(j)
         p = arb(s.numerator) / s.denominator - 1
         assert tail > (arb(j) + 1) ** -p / p
         assert tail < (arb(j) + arb("0.5")) ** -p / p
@@ -225,7 +225,7 @@ def test_what_cannot_be_summed_is_said_in_one_sentence():
     with pytest.raises(ValueError, match="no bias"):
         series("rope")
     with pytest.raises(ValueError, match="no parameter 'q'"):
-        series("alibi", q=1)
+        series("alibi", parameters={"q": 1})
     with pytest.raises(ValueError, match="distance 0"):
         series("-2*log(t)")
     with pytest.raises(ValueError, match="start"):
@@ -268,4 +268,4 @@ def test_json_of_a_sum_contains_it():
 
 
 def test_named_defaults_are_filled_in():
-    assert bound_formula("sandwich", s=1).parameters == ()
+    assert bound_formula("sandwich", {"s": 1}).parameters == ()

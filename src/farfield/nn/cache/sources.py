@@ -42,7 +42,7 @@ class ModelBiases:
         if key not in self._kept:
             values = {name: _exact(value) for name, value in self.bias.values_of(head, key[0]).items()}
             try:
-                self._kept[key] = weights_of(self.bias.formula, context, **values)
+                self._kept[key] = weights_of(self.bias.formula, context, parameters=values)
             except DivergenceError as error:
                 raise ValueError(
                     f"no window is enough at every length for head {head + 1} of layer {layer + 1}, because {error}; "

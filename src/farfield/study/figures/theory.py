@@ -34,7 +34,7 @@ from farfield.theory.fields.drawn import paper_curve
 from farfield.theory.fields.layers import Mixture
 from farfield.theory.fields.receptive import exact_epsilon, smallest, trf
 from farfield.theory.figures import in_tokens
-from farfield.theory.sums.series import bound_formula, series
+from farfield.theory.sums.series import series
 from farfield.theory.verdict import horizon
 
 EPSILONS = ("0.5", "0.2", "0.1", "0.03", "0.01", "3e-3", "1e-3", "3e-4", "1e-4", "1e-5", "1e-6")
@@ -80,11 +80,11 @@ def reweighting(study: Study, folder: Path) -> Figure | None:
     heads = max((len(heads_of(study, e)) for e in study.encodings), default=0)
     if not heads:
         return None
-    slope: dict[str, Any] = {**zoo.find("alibi").values(heads)[(heads - 1) // 2]}
-    window = trf("alibi", "0.1", **slope)
+    slope = zoo.find("alibi").heads(heads)[(heads - 1) // 2]
+    window = trf("alibi", "0.1", parameters=slope)
     length = 3 * window
-    shown = [(f"sliding window of {window} tokens", bound_formula("window", w=window)),
-             (f"ALiBi, k = {slope['k']}", bound_formula("alibi", **slope))]  # fmt: skip
+    shown = [(f"sliding window of {window} tokens", zoo.bound_formula("window", {"w": window})),
+             (f"ALiBi, k = {slope['k']}", zoo.bound_formula("alibi", slope))]  # fmt: skip
     with panels(1, 2, 3.4, 3.2, sharey=True) as (figure, axes):
         for one, (label, formula) in zip(axes[0], shown, strict=True):
             picture = _map(one, _rows(weights(formula, length), True), 1e-4)

@@ -9,7 +9,7 @@ TRF does not change when the weights are scaled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,9 @@ from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.exact.precision import precision
 from farfield.theory.fields.receptive import exact_epsilon, smallest
 from farfield.theory.sums.closed import Series
-from farfield.theory.sums.series import Encoding, bound_formula, series
+from farfield.theory.sums.series import Encoding, series
 from farfield.theory.sums.shapes import Shape, shape
+from farfield.zoo import WIDTH, bound_formula, find
 
 if TYPE_CHECKING:
     from farfield.theory.verdict.reader import Gap
@@ -111,12 +112,21 @@ def compare(
     a: Encoding,
     b: Encoding,
     *,
-    parameters_a: dict[str, Any] | None = None,
-    parameters_b: dict[str, Any] | None = None,
+    parameters: Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any]] | None = None,
+    width: int = WIDTH,
     names: tuple[str, str] | None = None,
 ) -> Comparison:
-    """Compare two encodings by the growth of their weights, and find where their receptive fields cross."""
-    one, other = bound_formula(a, **(parameters_a or {})), bound_formula(b, **(parameters_b or {}))
+    """Compare two encodings by the growth of their weights, and find where their receptive fields cross.
+
+    Args:
+        a: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
+        b: the other one.
+        parameters: values for the parameters of both, or two sets of values, one for each.
+        width: of one head, for encodings that depend on it.
+        names: what to call the two.
+    """
+    each = parameters if isinstance(parameters, tuple) else _shared(a, b, parameters or {})
+    one, other = (bound_formula(e, given, width=width) for e, given in zip((a, b), each, strict=True))
     names = names or (_name(a, one), _name(b, other))
     a_series, b_series = (_series_or_none(f) for f in (one, other))
     if a_series is None or b_series is None:
@@ -129,8 +139,22 @@ def compare(
     return Comparison(*names, smaller, tuple(steps), tuple(crossings), tuple(intervals), lowest, (one, other))
 
 
+def _shared(a: Encoding, b: Encoding, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values for each of two encodings: those of the parameters that it has."""
+    formulas = [find(e).formula for e in (a, b)]
+    known = [() if f is None else f.parameters for f in formulas]
+    for name in given:
+        if not any(name in names for names in known):
+            has = ", ".join(sorted({*known[0], *known[1]})) or "none"
+            raise ValueError(f"neither encoding has a parameter {name[:20]!r}; their parameters: {has}")
+    first, second = ({n: v for n, v in given.items() if n in names} for names in known)
+    return first, second
+
+
 def _name(encoding: Encoding, formula: Formula) -> str:
-    return encoding if isinstance(encoding, str) else formula.text()
+    if isinstance(encoding, str):
+        return encoding
+    return formula.text() if isinstance(encoding, Formula) else encoding.name
 
 
 def _series_or_none(formula: Formula) -> Series | None:

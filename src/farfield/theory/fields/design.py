@@ -9,40 +9,78 @@ shortest decimal between them is taken, and its receptive field is computed back
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from farfield import zoo
 from farfield.formula import Formula, FormulaError
 from farfield.formula.text import decimal_text
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.exact.precision import precision
 from farfield.theory.fields.receptive import exact_epsilon, smallest, whole
-from farfield.theory.sums.series import Encoding, bound_formula, series
+from farfield.theory.sums.series import Encoding, series
+from farfield.zoo import MOST_HEADS, WIDTH, find
 
 _FARTHEST = 10**12  # tokens
 _WIDEST = math.log(1e12)  # parameters are looked for within 1e-12 ... 1e12
 
 
 @dataclass(frozen=True)
-class Design:
-    """A parameter and the receptive field that it was proven to have."""
+class DesignedHead:
+    """The value of the parameter for one head, and the receptive field that it was proven to have."""
 
-    family: str
-    parameter: str
     value: Fraction
     low: float  # the receptive field is the wanted one for values between about low and high
     high: float
     tokens: int
-    epsilon: Fraction
-    fixed: dict[str, Any]
 
     @property
     def text(self) -> str:
+        """The value as a decimal."""
         return decimal_text(self.value)
+
+
+@dataclass(frozen=True)
+class Design:
+    """The values of a family's open parameter that give the wanted reaches: one, or one for each head.
+
+    `value`, `text`, `low`, `high` and `tokens` are those of the head that reaches furthest, the only one if no number
+    of heads was asked for.
+    """
+
+    family: str
+    parameter: str
+    epsilon: Fraction
+    fixed: dict[str, Any]
+    heads: tuple[DesignedHead, ...]
+
+    def __iter__(self) -> Iterator[DesignedHead]:
+        return iter(self.heads)
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    @property
+    def value(self) -> Fraction:
+        return self.heads[-1].value
+
+    @property
+    def text(self) -> str:
+        return self.heads[-1].text
+
+    @property
+    def low(self) -> float:
+        return self.heads[-1].low
+
+    @property
+    def high(self) -> float:
+        return self.heads[-1].high
+
+    @property
+    def tokens(self) -> int:
+        return self.heads[-1].tokens
 
 
 def design(
@@ -52,26 +90,35 @@ def design(
     heads: int | None = None,
     *,
     shortest: int | None = None,
-    **fixed: Any,
-) -> Design | list[Design]:
+    parameters: Mapping[str, Any] | None = None,
+    width: int = WIDTH,
+) -> Design:
     """The value of the family's open parameter for which TRF(epsilon) is `reach` tokens.
 
-    With `heads`, one value for each of H heads: their reaches rise geometrically from `shortest` to `reach`
-    (`shortest` is reach/128 unless given, the span of ALiBi's slopes).
+    Args:
+        family: a name from the zoo, a formula of the bias r(t), or an `Encoding`, with one parameter left open.
+        reach: the wanted receptive field in tokens.
+        epsilon: the share of the weights that may lie outside.
+        heads: a value for each of so many heads: their reaches rise geometrically from `shortest` to `reach`.
+        shortest: the reach of the first head; reach/128 unless given, the span of ALiBi's slopes.
+        parameters: values of the other parameters.
+        width: of one head, for encodings that depend on it.
     """
     e, n = exact_epsilon(epsilon), whole(reach, "reach")
     if n > _FARTHEST:
         raise ValueError(f"the reach must be at most {_FARTHEST} tokens, not {n}")
-    formula, name, parameter = _one_open_parameter(family, fixed)
-    if heads is None:
-        if shortest is not None:
-            raise ValueError("a shortest reach needs a number of heads")
-        return _for_reach(formula, name, parameter, n, e, fixed)
-    count = whole(heads, "number of heads")
-    least = max(1, n // 128) if shortest is None else whole(shortest, "shortest reach")
-    if least > n:
-        raise ValueError(f"the shortest reach {least} must not exceed the reach {n}")
-    return [_for_reach(formula, name, parameter, m, e, fixed) for m in spread(least, n, count)]
+    formula, name, fixed = _one_open_parameter(family, parameters, width)
+    reaches = [n]
+    if heads is not None:
+        least = max(1, n // 128) if shortest is None else whole(shortest, "shortest reach")
+        if least > n:
+            raise ValueError(f"the shortest reach {least} must not exceed the reach {n}")
+        reaches = spread(least, n, whole(heads, "number of heads", most=MOST_HEADS))
+    elif shortest is not None:
+        raise ValueError("a shortest reach needs a number of heads")
+    parameter = formula.parameters[0]
+    designed = tuple(_for_reach(formula, name, parameter, m, e) for m in reaches)
+    return Design(name, parameter, e, fixed, designed)
 
 
 def spread(least: int, most: int, count: int) -> list[int]:
@@ -82,35 +129,30 @@ def spread(least: int, most: int, count: int) -> list[int]:
     return [least, *(round(least * ratio ** (i / (count - 1))) for i in range(1, count - 1)), most]
 
 
-def _one_open_parameter(family: Encoding, fixed: dict[str, Any]) -> tuple[Formula, str, str]:
-    if isinstance(family, Formula):
-        formula, name = family, family.text()
-    else:
-        found = family if isinstance(family, zoo.Encoding) else zoo.find(family)
-        if found.formula is None:
-            raise ValueError(f"{found.name} has no bias r(t), so there is nothing to design")
-        formula, name = found.formula, found.name
-        rules = {p.name: p.given.rule(64) for p in found.parameters if isinstance(p.given, zoo.Fixed) and p.given.rule}
-        fixed = {**rules, **fixed}
-    formula = formula.bind(fixed)
+def _one_open_parameter(
+    family: Encoding, parameters: Mapping[str, Any] | None, width: int
+) -> tuple[Formula, str, dict[str, Any]]:
+    known = find(family)
+    if known.formula is None:
+        raise ValueError(f"{known.name} has no bias r(t), so there is nothing to design")
+    formula = known.formula.bind(known.heads(None, parameters, width=width)[0])
     if len(formula.parameters) != 1:
         if not formula.parameters:
-            raise ValueError(f"{name} has no open parameter that a reach could decide")
+            raise ValueError(f"{known.name} has no open parameter that a reach could decide")
         raise ValueError(
-            f"{name} has the open parameters {', '.join(formula.parameters)}: give all but one a value, "
+            f"{known.name} has the open parameters {', '.join(formula.parameters)}: give all but one a value, "
             f"such as {formula.parameters[-1]} = 0.5, and the other is designed"
         )
-    return formula, name, formula.parameters[0]
+    return formula.primitive, known.name, dict(parameters or {})
 
 
-def _for_reach(formula: Formula, name: str, parameter: str, n: int, epsilon: Fraction, fixed: dict[str, Any]) -> Design:
-    whole_values = _window(formula, parameter)
+def _for_reach(formula: Formula, name: str, parameter: str, n: int, epsilon: Fraction) -> DesignedHead:
     search = _Search(formula, name, parameter, n, epsilon)
-    value, low, high = search.whole_number() if whole_values else search.decimal()
+    value, low, high = search.whole_number() if _window(formula, parameter) else search.decimal()
     tokens = search.tokens(value)
     if tokens != n:
         raise ValueError(search.cannot(low, high))
-    return Design(name, parameter, value, low, high, tokens, epsilon, dict(fixed))
+    return DesignedHead(value, low, high, tokens)
 
 
 def _window(formula: Formula, parameter: str) -> bool:
@@ -262,6 +304,3 @@ def shortest_between(low: float, high: float) -> Fraction:
         if n > 0 and n / scale > a:
             return n / scale
     raise ValueError(f"there is no decimal between {low} and {high}")
-
-
-__all__ = ["Design", "bound_formula", "design", "shortest_between", "spread"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -12,15 +13,23 @@ from farfield.theory.sums.closed import Geometric, PowerLaw, Quadratic, Rational
 from farfield.theory.sums.eulermaclaurin import LogSquare
 from farfield.theory.sums.series import Encoding, Pieces, series
 from farfield.theory.sums.shapes import Log, LogLog, Power, apply, ball, shape, sign
+from farfield.zoo import WIDTH
 
 UNKNOWN = "no simple law is known"
 
 
-def law(encoding: Encoding, start: int = 0, **parameters: Any) -> str:
-    """The law of TRF(epsilon) in words, such as "about 0.6079/epsilon"; it holds in the limit epsilon -> 0."""
+def law(encoding: Encoding, *, start: int = 0, parameters: Mapping[str, Any] | None = None, width: int = WIDTH) -> str:
+    """The law of TRF(epsilon) in words, such as "about 0.6079/epsilon"; it holds in the limit epsilon -> 0.
+
+    Args:
+        encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
+        start: the first distance of the series.
+        parameters: a value for each parameter that the encoding leaves open, such as {"k": "1/16"}.
+        width: of one head, for encodings that depend on it.
+    """
     with precision(96):
-        found = series(encoding, start, **parameters)
-        return _law(found, found.B())
+        weights = series(encoding, start=start, parameters=parameters, width=width)
+        return _law(weights, weights.B())
 
 
 def _law(found: Series, total: Any) -> str:

@@ -9,22 +9,22 @@ P(T >= n) < epsilon. L times the TRF of one layer is not a bound of it; the unio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from flint import arb, fmpq, fmpz, fmpz_poly
 
-from farfield import zoo
+from farfield.formula import Formula
 from farfield.theory.errors import UndecidedError
 from farfield.theory.exact.precision import precision
-from farfield.theory.fields.receptive import exact_epsilon, leak, smallest, whole
+from farfield.theory.fields.receptive import exact_epsilon, smallest, whole
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.series import Encoding, series
+from farfield.zoo import WIDTH, Value, bound_formula, find
 
 _LONGEST = 1 << 20  # tokens that a convolution may span
-Value = Fraction | str | float | int
 
 
 class Mixture:
@@ -59,7 +59,7 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Head:
+class HeadField:
     """One head: its number from 1, its parameters, its receptive field."""
 
     number: int
@@ -68,45 +68,25 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerField:
     """The receptive fields of a layer: each head's, the largest, and that of the mixture."""
 
-    heads: list[Head]
+    heads: list[HeadField]
     largest: int
     mixture: int
 
 
-def head_parameters(
-    encoding: Encoding, heads: int | None, values: dict[str, Any] | None = None, width: int = 64
-) -> list[dict[str, Value]]:
-    """The parameters of each head: fixed rules of the encoding, then what was given.
-
-    A given value is one for all heads, or a list with one for each.
-    """
-    given = dict(values or {})
-    lists = {name: v for name, v in given.items() if isinstance(v, list | tuple)}
-    lengths = {len(v) for v in lists.values()}
-    asked = heads is not None
-    if heads is None:
-        heads = lengths.pop() if len(lengths) == 1 else 1 if not lengths else 0
-    count = whole(heads, "number of heads")
-    for name, v in lists.items():
-        if len(v) != count:
-            raise ValueError(f"the parameter {name} has {len(v)} values for {count} heads")
-    found = zoo.find(encoding) if isinstance(encoding, str) else encoding
-    table: list[dict[str, Value]] = [{} for _ in range(count)]
-    if isinstance(found, zoo.Encoding) and (found.parameters or asked) and found.open_names() - set(given):
-        table = [dict(row) for row in found.values(count, width)]
-    for h, row in enumerate(table):
-        row.update({name: v[h] if name in lists else v for name, v in given.items()})
-    return table
-
-
-def head_series(
-    encoding: Encoding, heads: int | None = None, *, width: int = 64, start: int = 0, **parameters: Any
-) -> list[Series]:
-    """The series of every head."""
-    return [series(encoding, start, **row) for row in head_parameters(encoding, heads, parameters, width)]
+def head_formulas(
+    encoding: Encoding, heads: int | None, parameters: Mapping[str, Any] | None, width: int
+) -> list[tuple[dict[str, Value], Formula]]:
+    """The parameters of every head, and its formula; a named encoding without a number of heads has one."""
+    known = find(encoding)
+    several = any(isinstance(v, list | tuple) for v in (parameters or {}).values())
+    count = 1 if heads is None and known.parameters and not several else heads
+    if count is None and several:
+        count = len(next(v for v in (parameters or {}).values() if isinstance(v, list | tuple)))
+    rows = known.heads(count, parameters, width=width)
+    return [(row, bound_formula(encoding, row, width=width)) for row in rows]
 
 
 def layer(
@@ -114,25 +94,25 @@ def layer(
     epsilon: str | float | Fraction,
     heads: int | None = None,
     *,
-    width: int = 64,
+    width: int = WIDTH,
     start: int = 0,
-    **parameters: Any,
-) -> Layer:
-    """The receptive fields of a layer of heads: one by one, the largest, and the mixture's."""
+    parameters: Mapping[str, Any] | None = None,
+) -> LayerField:
+    """The receptive fields of a layer of heads: one by one, the largest, and the mixture's.
+
+    Args:
+        encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
+        epsilon: the share of the weights that may lie outside.
+        heads: how many there are.
+        width: of one head, for encodings that depend on it.
+        start: the first distance of the series.
+        parameters: values before those of the encoding's own rules: one for all heads, or a list with one for each.
+    """
     e = exact_epsilon(epsilon)
-    rows = head_parameters(encoding, heads, parameters, width)
-    found = [series(encoding, start, **row) for row in rows]
-    table = [Head(h, row, smallest(s, e)) for h, (row, s) in enumerate(zip(rows, found, strict=True), 1)]
-    return Layer(table, max(h.tokens for h in table), smallest(Mixture(found), e))
-
-
-def leaks(
-    encoding: Encoding, m: int, n: int, heads: int = 8, *, width: int = 64, start: int = 0, **parameters: Any
-) -> tuple[list[Any], Any]:
-    """The leak of each head from a training length m to a test length n, and their mean."""
-    with precision(96):
-        found = [leak(encoding, m, n, start, **row) for row in head_parameters(encoding, heads, parameters, width)]
-        return found, sum(found, arb(0)) / len(found)
+    rows = head_formulas(encoding, heads, parameters, width)
+    weights = [series(formula, start=start) for _, formula in rows]
+    table = [HeadField(h, row, smallest(s, e)) for h, ((row, _), s) in enumerate(zip(rows, weights, strict=True), 1)]
+    return LayerField(table, max(h.tokens for h in table), smallest(Mixture(weights), e))
 
 
 # ---------------------------------------------------------------------------------------------------- the model
@@ -145,28 +125,8 @@ class ModelReach:
     union_bound: int
 
 
-def union_bound(
-    encoding: Encoding,
-    epsilon: str | float | Fraction,
-    layers: int,
-    heads: int | None = None,
-    *,
-    residual: str | float | Fraction = 0,
-    start: int = 0,
-    **parameters: Any,
-) -> int:
-    """1 + sum over the layers of (n(epsilon/L) - 1): beyond it, P(T >= n) < epsilon; L*(w - 1) + 1 for windows."""
-    e, count = exact_epsilon(epsilon), whole(layers, "number of layers")
-    return _union(Mixture(head_series(encoding, heads, start=start, **parameters), _share(residual)), e, count)
-
-
 def _union(mixture: Mixture, epsilon: Fraction, layers: int) -> int:
     return 1 + layers * (smallest(mixture, epsilon / layers) - 1)
-
-
-def window_reach(window: int, layers: int) -> int:
-    """What L layers with a window of w tokens can see at most: L*(w - 1) + 1 tokens."""
-    return whole(layers, "number of layers") * (whole(window, "window") - 1) + 1
 
 
 def model_reach(
@@ -176,17 +136,30 @@ def model_reach(
     heads: int | None = None,
     *,
     residual: str | float | Fraction = 0,
+    width: int = WIDTH,
     start: int = 0,
-    **parameters: Any,
+    parameters: Mapping[str, Any] | None = None,
 ) -> ModelReach:
     """How many tokens a model of so many layers reaches, when each layer passes on distances by its weights.
 
     It is the smallest n with P(T_1 + ... + T_L >= n) < epsilon, T_i being drawn by the weights of layer i; certified
     by integer convolutions that are rounded both ways. Only p(t) for t < n enters P(T < n), so that cutting the
-    distribution costs nothing.
+    distribution costs nothing. The union bound beside it is 1 + L*(n(epsilon/L) - 1), which is L*(w - 1) + 1 for
+    windows of w tokens.
+
+    Args:
+        encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
+        epsilon: the share of the model's weight that may lie outside.
+        layers: how many there are, L.
+        heads: how many each layer has.
+        residual: the share of each layer's input that passes by.
+        width: of one head, for encodings that depend on it.
+        start: the first distance of the series.
+        parameters: values before those of the encoding's own rules: one for all heads, or a list with one for each.
     """
     e, count = exact_epsilon(epsilon), whole(layers, "number of layers")
-    mixture = Mixture(head_series(encoding, heads, start=start, **parameters), _share(residual))
+    rows = head_formulas(encoding, heads, parameters, width)
+    mixture = Mixture([series(formula, start=start) for _, formula in rows], _share(residual))
     bound = _union(mixture, e, count)
     single = smallest(mixture, e)
     length = min(bound, max(64, 2 * single)) + 1

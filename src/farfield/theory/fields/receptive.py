@@ -7,17 +7,23 @@ sum, and so answers for divergent series too; here an integer is proven or not g
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, overload
 
 from flint import arb, ctx, fmpq, fmpz
 
-from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.formula import Formula
+from farfield.formula.mathml import markup
+from farfield.theory.errors import UndecidedError
 from farfield.theory.exact.precision import precision
 from farfield.theory.sums.partial import Row
-from farfield.theory.sums.series import Encoding, bound_formula, series
+from farfield.theory.sums.series import Encoding, series
+from farfield.zoo import WIDTH, bound_formula, find
 
 EPSILONS = ("0.5", "0.1", "1e-2", "1e-3", "1e-6", "1e-9", "1e-12")
 _MOST_BITS = 1 << 16  # the most precision that one comparison may take
@@ -26,6 +32,9 @@ _FARTHEST = 10**_MOST_DIGITS
 _DECIMAL = re.compile(
     r"\s*[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?\s*|\s*[+-]?\d{1,400}/\d{1,400}\s*"
 )
+
+
+Epsilons = list[str] | list[float] | list[Fraction] | tuple[str | float | Fraction, ...]
 
 
 class Weights(Protocol):
@@ -52,51 +61,186 @@ def exact_epsilon(epsilon: str | float | Fraction) -> Fraction:
     return value
 
 
-def whole(value: Any, name: str, least: int = 1) -> int:
-    """A whole number that is at least `least`, or one sentence."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"the {name} must be a whole number >= {least}, not {str(value)[:40]}")
+def whole(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
+    """A whole number from `least` on, up to `most` if that is given, or one sentence."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        allowed = f">= {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"the {name} must be a whole number {allowed}, not {str(value)[:40]}")
     return value
 
 
-def trf(encoding: Encoding, epsilon: str | float | Fraction, start: int = 0, **parameters: Any) -> int:
-    """The exact theoretical receptive field: the smallest j with tail(j) < epsilon * B."""
-    e = exact_epsilon(epsilon)
-    return smallest(series(encoding, start, **parameters), e)
+@overload
+def trf(
+    encoding: Encoding,
+    epsilon: str | float | Fraction,
+    *,
+    start: int = 0,
+    parameters: Mapping[str, Any] | None = None,
+    width: int = WIDTH,
+) -> int: ...
+@overload
+def trf(
+    encoding: Encoding,
+    epsilon: Epsilons = EPSILONS,
+    *,
+    start: int = 0,
+    parameters: Mapping[str, Any] | None = None,
+    width: int = WIDTH,
+) -> FieldTable: ...
+def trf(
+    encoding: Encoding,
+    epsilon: str | float | Fraction | Epsilons = EPSILONS,
+    *,
+    start: int = 0,
+    parameters: Mapping[str, Any] | None = None,
+    width: int = WIDTH,
+) -> int | FieldTable:
+    """The exact theoretical receptive field: the smallest j with tail(j) < epsilon * B.
+
+    Args:
+        encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
+        epsilon: the share of the weights that may lie outside; several of them give a table.
+        start: the first distance of the series.
+        parameters: a value for each parameter that the encoding leaves open, such as {"k": "1/16"}.
+        width: of one head, for encodings that depend on it.
+    """
+    weights = series(encoding, start=start, parameters=parameters, width=width)
+    if not isinstance(epsilon, list | tuple):
+        return smallest(weights, exact_epsilon(epsilon))
+    rows = tuple(FieldRow(str(e), smallest(weights, exact_epsilon(e))) for e in epsilon)
+    return FieldTable(bound_formula(encoding, parameters, width=width), rows)
 
 
-def reach(encoding: Encoding, epsilon: str | float | Fraction, context: int, start: int = 0, **parameters: Any) -> int:
+class FieldRow(NamedTuple):
+    """A receptive field in tokens, and the epsilon that it is for."""
+
+    epsilon: str
+    tokens: int
+
+
+@dataclass(frozen=True)
+class FieldTable:
+    """The receptive fields of one encoding for several epsilons."""
+
+    formula: Formula
+    rows: tuple[FieldRow, ...]
+
+    def __iter__(self) -> Iterator[FieldRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def json(self) -> list[dict[str, str]]:
+        """The table as plain data; all digits, however many."""
+        return [{"epsilon": row.epsilon, "tokens": digits(row.tokens)} for row in self.rows]
+
+    def _repr_html_(self) -> str:
+        """The table for a notebook."""
+        body = "".join(f"<tr><td>{row['epsilon']}</td><td>{row['tokens']}</td></tr>" for row in self.json())
+        formula = f"<math>{markup(self.formula.mathml())}</math>"
+        return f"<table><caption>{formula}</caption><tr><th>epsilon</th><th>tokens</th></tr>{body}</table>"
+
+    def figure(self, path: str | Path | None = None, *, context: int = 512) -> Any:
+        """The receptive field against epsilon as a figure; with a path, written as PNG and SVG."""
+        from farfield.theory.fields.pictures import curve, fields_figure
+
+        return fields_figure([curve(self.formula.text(), self.formula, context)], path, context=context)
+
+
+def reach(
+    encoding: Encoding,
+    epsilon: str | float | Fraction,
+    context: int,
+    *,
+    start: int = 0,
+    parameters: Mapping[str, Any] | None = None,
+    width: int = WIDTH,
+) -> int:
     """The practical reach within a context: the same definition over the first `context` distances only.
 
     It exists for divergent encodings too, and grows with the context there; it is no receptive field.
+
+    Args:
+        encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
+        epsilon: the share of the weights that may lie outside.
+        context: how many tokens there are.
+        start: the first distance of the series.
+        parameters: a value for each parameter that the encoding leaves open, such as {"k": "1/16"}.
+        width: of one head, for encodings that depend on it.
     """
     e, length = exact_epsilon(epsilon), whole(context, "context")
-    return smallest(Row(bound_formula(encoding, **parameters), length, start), e)
+    return smallest(Row(bound_formula(encoding, parameters, width=width), length, start), e)
 
 
-def leak(encoding: Encoding, m: int, n: int, start: int = 0, **parameters: Any) -> Any:
-    """The share of a row of n tokens that lies beyond the training length m: 1 - head(m)/head(n), as a ball.
+class Leak(float):
+    """A share of the weights as a number, with the enclosure that contains it for certain: `low` and `high`.
+
+    Over several heads it is their mean, and `heads` has that of each.
+    """
+
+    low: float
+    high: float
+    heads: tuple[Leak, ...]
+
+    def __new__(cls, value: Any, low: float = 0.0, high: float = 1.0, heads: tuple[Leak, ...] = ()) -> Leak:
+        leak = super().__new__(cls, value)
+        leak.low, leak.high, leak.heads = low, high, heads
+        return leak
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return float(self), self.low, self.high, self.heads
+
+    @property
+    def enclosure(self) -> tuple[float, float]:
+        """Two numbers between which the share lies for certain."""
+        return self.low, self.high
+
+
+def _enclosed(ball: Any, heads: tuple[Leak, ...] = ()) -> Leak:
+    low = max(0.0, math.nextafter(float(ball.lower()), -math.inf))
+    high = min(1.0, math.nextafter(float(ball.upper()), math.inf))
+    return Leak(min(max(float(ball.mid()), low), high), low, high, heads)
+
+
+def leak(
+    encoding: Encoding,
+    train_length: int,
+    test_length: int,
+    *,
+    heads: int | None = None,
+    width: int = WIDTH,
+    start: int = 0,
+    parameters: Mapping[str, Any] | None = None,
+) -> Leak:
+    """The share of a row of `test_length` tokens that lies beyond the training length m: 1 - head(m)/head(n).
 
     It is defined for every encoding, divergent ones too, and orders the paper's six fixed encodings as their damage
     at 18 times the training length does.
+
+    Args:
+        encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
+        train_length: m, in tokens.
+        test_length: n, at least m.
+        heads: the mean over so many heads, with the parameters that the encoding gives each of them.
+        width: of one head, for encodings that depend on it.
+        start: the first distance of the series.
+        parameters: a value for each parameter that the encoding leaves open; with heads, one for all or a list.
     """
-    m, n = whole(m, "training length"), whole(n, "test length")
+    m, n = whole(train_length, "training length"), whole(test_length, "test length")
     if n < m:
         raise ValueError(f"the test length {n} must not be below the training length {m}")
     with precision(max(ctx.prec, 96)):
-        row = Row(bound_formula(encoding, **parameters), n, start)
-        total = row.B()
-        if not total > 0:
-            raise ValueError(f"all weights up to distance {n} are 0, so there is no leak")
-        return row.tail(m) / total
-
-
-def trf_table(
-    encoding: Encoding, epsilons: Iterable[str | float | Fraction] = EPSILONS, start: int = 0, **parameters: Any
-) -> list[dict[str, str]]:
-    """TRF for several epsilons, as strings: exact, however long."""
-    found, chosen = series(encoding, start, **parameters), list(epsilons)
-    return [{"epsilon": str(e), "tokens": n} for e, n in zip(chosen, tokens(found, chosen), strict=True)]
+        shares = []
+        for row in find(encoding).heads(heads, parameters, width=width):
+            weights = Row(bound_formula(encoding, row, width=width), n, start)
+            total = weights.B()
+            if not total > 0:
+                raise ValueError(f"all weights up to distance {n} are 0, so there is no leak")
+            shares.append(weights.tail(m) / total)
+        if heads is None and len(shares) == 1:
+            return _enclosed(shares[0])
+        return _enclosed(sum(shares, arb(0)) / len(shares), tuple(_enclosed(s) for s in shares))
 
 
 def tokens(weights: Weights, epsilons: Iterable[str | float | Fraction]) -> list[str]:
@@ -223,6 +367,3 @@ def _guess(weights: Weights, epsilon: Fraction) -> int:
             return j
         seen.add((j, bits))
     return j
-
-
-__all__ = ["EPSILONS", "DivergenceError", "UndecidedError", "digits", "leak", "reach", "smallest", "trf", "trf_table"]

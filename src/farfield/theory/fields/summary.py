@@ -18,7 +18,7 @@ _WIDEST = 16  # characters of a number in a table
 
 
 @dataclass
-class HeadField:
+class HeadSummary:
     """One head, or the formula itself if `head` is None."""
 
     head: int | None
@@ -58,7 +58,7 @@ class Fields:
     """Everything that was asked about the receptive fields of an encoding."""
 
     epsilons: list[str]
-    heads: list[HeadField] = field(default_factory=list)
+    heads: list[HeadSummary] = field(default_factory=list)
     context: int | None = None
     lengths: tuple[int, int] | None = None
     layer: dict[str, list[dict[str, str]]] | None = None
@@ -110,19 +110,19 @@ def fields(
         return seen
     open_names = [n for n in found.formula.parameters if n not in given]
     if heads is None and open_names:
-        if all(n in row for row in found.values(1, width) for n in open_names):
+        if all(n in row for row in found.heads(1, given, width=width) for n in open_names):
             seen.notes.append("give --heads 8 for the receptive field of each head")
         elif any(x is not None for x in (context, lengths, layers)):
             raise ValueError(f"give {', '.join(open_names)} a value first: --set {open_names[0]}=...")
         return seen
     rows: list[dict[str, Any]] = [{}]
     if heads is not None:
-        rows = [{n: v for n, v in row.items() if n not in given} for row in found.values(heads, width)]
+        rows = [{n: v for n, v in row.items() if n not in given} for row in found.heads(heads, given, width=width)]
     for h, own in enumerate(rows, 1):
         seen.heads.append(_one(found, verdict, given, own, None if heads is None else h, seen, start))
     if heads is None and verdict.verdict == "converges":
         bound = found.formula.bind(given)
-        seen.law = _try(seen, lambda: law(bound, start))
+        seen.law = _try(seen, lambda: law(bound, start=start))
         if seen.law:
             known = not seen.law.startswith("no ")
             said = (
@@ -131,7 +131,7 @@ def fields(
                 else f"the receptive field: {seen.law}"
             )
             seen.notes.append(said)
-    _layer_and_model(found, given, heads, layers, start, seen)
+    _layer_and_model(found, given, heads, layers, width, start, seen)
     _leak_note(seen)
     return seen
 
@@ -144,10 +144,10 @@ def _one(
     h: int | None,
     seen: Fields,
     start: int,
-) -> HeadField:
+) -> HeadSummary:
     setting = {**given, **{n: str(v) for n, v in own.items()}}
     mine = verdict if h is None else check(found, start=start, parameters=setting)
-    row = HeadField(h, setting, mine.condition or mine.verdict, mine.verdict)
+    row = HeadSummary(h, setting, mine.condition or mine.verdict, mine.verdict)
     row.horizon = mine.horizon
     assert found.formula is not None
     bound = found.formula.bind(setting)  # a parameter may bear any name, `start` too
@@ -156,7 +156,7 @@ def _one(
     if mine.verdict == "converges":
 
         def sum_and_tokens() -> list[str]:
-            s = series(bound, start)
+            s = series(bound, start=start)
             total = sum_json(s)
             row.total, row.exact_total = _double(total), f"{total['mid']} +/- {total['rad']}"
             return tokens(s, seen.epsilons)
@@ -164,14 +164,14 @@ def _one(
         row.tokens = _try(seen, sum_and_tokens) or []
     if seen.context is not None:
         context = seen.context
-        row.reach = [str(reach(bound, e, context, start)) for e in seen.epsilons]
+        row.reach = [str(reach(bound, e, context, start=start)) for e in seen.epsilons]
     if seen.lengths is not None:
-        row.leak = float(leak(bound, *seen.lengths, start).mid())
+        row.leak = float(leak(bound, *seen.lengths, start=start))
     return row
 
 
 def _layer_and_model(
-    found: Encoding, given: dict[str, str], heads: int | None, layers: int | None, start: int, seen: Fields
+    found: Encoding, given: dict[str, str], heads: int | None, layers: int | None, width: int, start: int, seen: Fields
 ) -> None:
     """The layer's largest receptive field and mixture, and the reach of the model."""
     if not seen.heads or not all(h.tokens for h in seen.heads):
@@ -185,7 +185,7 @@ def _layer_and_model(
         bind = found.formula.bind
 
         def mixed() -> list[str]:
-            return tokens(Mixture([series(bind(h.parameters), start) for h in seen.heads]), seen.epsilons)
+            return tokens(Mixture([series(bind(h.parameters), start=start) for h in seen.heads]), seen.epsilons)
 
         mix = _try(seen, mixed) or []
         seen.layer = {
@@ -194,7 +194,9 @@ def _layer_and_model(
         }
     if layers is not None:
         epsilon = next((e for e in seen.epsilons if exact_epsilon(e) <= exact_epsilon("0.01")), seen.epsilons[-1])
-        found_reach = _try(seen, lambda: model_reach(found, epsilon, layers, heads, start=start, **given))
+        found_reach = _try(
+            seen, lambda: model_reach(found, epsilon, layers, heads, start=start, parameters=given, width=width)
+        )
         if found_reach is not None:
             seen.model = {
                 "layers": layers,

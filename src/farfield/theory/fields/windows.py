@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -23,10 +24,11 @@ from flint import arb, ctx, fmpq
 
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.exact.precision import precision
-from farfield.theory.fields.layers import head_parameters
+from farfield.theory.fields.layers import head_formulas
 from farfield.theory.fields.receptive import Weights, digits, exact_epsilon, smallest, whole
 from farfield.theory.sums.partial import Row
-from farfield.theory.sums.series import Encoding, bound_formula, series
+from farfield.theory.sums.series import Encoding, series
+from farfield.zoo import WIDTH, bound_formula
 
 LARGEST_BOUND = 10_000  # of |q.k|/sqrt(d): beyond it nothing can be said that anyone could use
 
@@ -48,14 +50,16 @@ def exact_bound(logit_bound: str | float | Fraction) -> Fraction:
     return value
 
 
-def weights_of(encoding: Encoding, context: int | None = None, **parameters: Any) -> Weights:
+def weights_of(
+    encoding: Encoding, context: int | None = None, *, parameters: Mapping[str, Any] | None = None
+) -> Weights:
     """The weights that a query meets: the whole series, or those of texts of at most `context` tokens.
 
     The series exists only where it converges; the row of a context always does.
     """
     if context is None:
-        return series(encoding, **parameters)
-    return Row(bound_formula(encoding, **parameters), whole(context, "context"))
+        return series(encoding, parameters=parameters)
+    return Row(bound_formula(encoding, parameters), whole(context, "context"))
 
 
 # ------------------------------------------------------------------------------------------------ before inference
@@ -147,17 +151,25 @@ def windows(
     heads: int | None = None,
     *,
     context: int | None = None,
-    width: int = 64,
-    **parameters: Any,
+    width: int = WIDTH,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Windows:
-    """The smallest window of each head; with a context, windows that hold for texts up to that length only."""
+    """The smallest window of each head, beyond which at most a share epsilon of the attention can lie.
+
+    Args:
+        encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
+        epsilon: the share of the attention that may be lost.
+        logit_bound: the largest |q.k|/sqrt(d).
+        heads: how many there are.
+        context: windows that hold for texts up to this length only; without it, for texts of every length.
+        width: of one head, for encodings that depend on it.
+        parameters: values before those of the encoding's own rules: one for all heads, or a list with one for each.
+    """
     exact_epsilon(epsilon), exact_bound(logit_bound)
     table = []
-    for number, row in enumerate(head_parameters(encoding, heads, parameters, width), 1):
+    for number, (row, formula) in enumerate(head_formulas(encoding, heads, parameters, width), 1):
         try:
-            tokens: int | None = smallest_window(
-                weights_of(bound_formula(encoding, **row), context), epsilon, logit_bound
-            )
+            tokens: int | None = smallest_window(weights_of(formula, context), epsilon, logit_bound)
             why = ""
         except DivergenceError:
             tokens, why = None, "the series diverges: far keys outweigh near ones in a text that is long enough"
@@ -263,18 +275,3 @@ def _above_log(x: Any) -> float:
     """The logarithm of the upper end of a ball that may contain 0."""
     top = x.upper()
     return _above(top.log()) if top > 0 else -math.inf
-
-
-__all__ = [
-    "HeadWindow",
-    "LogSums",
-    "Windows",
-    "largest_change",
-    "largest_share",
-    "log_sums",
-    "row_share",
-    "smallest_window",
-    "threshold_window",
-    "weights_of",
-    "windows",
-]

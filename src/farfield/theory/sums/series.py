@@ -1,7 +1,7 @@
 """Certified sums of any convergent encoding: head, tail and B as enclosures.
 
     series("-2*log(t + 1)").B()         [1.64493406684823 +/- 3e-15]
-    series("type1", k="1/16").tail(512)
+    series("type1", parameters={"k": "1/16"}).tail(512)
 
 A formula gets the best method that fits it: a closed form, Euler-Maclaurin with a closed integral, pieces, blocks of
 a step function, and for everything else the general method. Every value is an Arb ball that contains the truth.
@@ -9,6 +9,7 @@ a step function, and for everything else the general method. Every value is an A
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -29,40 +30,25 @@ from farfield.theory.sums.panels import Far, General
 from farfield.theory.sums.partial import Stretch, undefined
 from farfield.theory.sums.shapes import as_node, shape, without_idle_floors
 from farfield.theory.sums.steps import Blocks, step_of
+from farfield.zoo import bound_formula
 
 Encoding = str | Formula | zoo.Encoding
 
 
-def bound_formula(encoding: Encoding, /, **parameters: Any) -> Formula:
-    """The formula of an encoding with every parameter given its value; one sentence if something is missing."""
-    if isinstance(encoding, Formula):
-        formula, name, fixed = encoding, encoding.text(), {}
-    else:
-        found = encoding if isinstance(encoding, zoo.Encoding) else zoo.find(encoding)
-        if found.formula is None:
-            raise ValueError(f"{found.name} has no bias r(t), so it has no receptive field of this kind")
-        formula, name = found.formula, found.name
-        fixed = {
-            p.name: p.given.rule(64)
-            for p in found.parameters
-            if isinstance(p.given, zoo.Fixed) and p.given.rule is not None
-        }
-    formula = formula.bind({**fixed, **parameters})
-    if formula.parameters:
-        many = len(formula.parameters) > 1
-        names = ", ".join(formula.parameters)
-        raise ValueError(
-            f"{name} leaves the parameter{'s' * many} {names} open: give {'them values' if many else 'it a value'}, "
-            f"such as {formula.parameters[0]} = 1/16"
-        )
-    return formula
+def series(
+    encoding: Encoding, *, start: int = 0, parameters: Mapping[str, Any] | None = None, width: int = zoo.WIDTH
+) -> Series:
+    """The certified series of an encoding; an error if it does not converge.
 
-
-def series(encoding: Encoding, start: int = 0, **parameters: Any) -> Series:
-    """The certified series of an encoding, summed from t = start; an error if it does not converge."""
-    if not isinstance(start, int) or start < 0:
-        raise ValueError(f"the start must be a whole number >= 0, not {start}")
-    return _series(bound_formula(encoding, **parameters).primitive, start)
+    Args:
+        encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
+        start: the first distance that is summed.
+        parameters: a value for each parameter that the encoding leaves open, such as {"k": "1/16"}.
+        width: of one head, for encodings that depend on it.
+    """
+    if isinstance(start, bool) or not isinstance(start, int) or start < 0:
+        raise ValueError(f"the start must be a whole number >= 0, not {str(start)[:40]}")
+    return _series(bound_formula(encoding, parameters, width=width).primitive, start)
 
 
 def far_bound(formula: Formula) -> Far:
@@ -183,4 +169,4 @@ def sum_json(s: Series, digits: int = 20) -> dict[str, str]:
         return {"mid": middle, "rad": "0" if radius.is_zero() else (radius * arb("1.01")).upper().str(3, radius=False)}
 
 
-__all__ = ["DivergenceError", "Series", "UndecidedError", "bound_formula", "series", "sum_json"]
+__all__ = ["DivergenceError", "Series", "UndecidedError", "series", "sum_json"]

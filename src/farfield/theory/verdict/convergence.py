@@ -106,26 +106,27 @@ def check(
     weight: bool = False,
     budget: float = BUDGET,
     parameters: Mapping[str, Any] | None = None,
-    **more: Any,
 ) -> Verdict:
-    """Decide whether the series of an encoding converges; parameters that are not given stay open.
+    """Decide whether the series of an encoding converges, and prove it.
 
-    `start` is the first distance of the series, for formulas that are undefined at 0.
+    Args:
+        encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
+        start: the first distance of the series, for formulas that are undefined at 0.
+        weight: the text gives the weight b(t) = exp(r(t)) instead of the bias.
+        budget: how much work the verdict may cost.
+        parameters: values of parameters, such as {"k": "1/16"}; those that are not given stay open.
     """
-    named = encoding if isinstance(encoding, Encoding) else None
-    if isinstance(encoding, str):
-        named = find(encoding, weight=weight)
-    formula = encoding if isinstance(encoding, Formula) else named.formula if named else None
+    named = find(encoding, weight=weight)
+    formula = named.formula
     if formula is None:
-        assert named is not None
         return Verdict(named.name, "not-applicable", steps=(say(f"{named.name}: {named.note}"),))
     if not isinstance(start, int) or not 0 <= start < 2**63:
         raise FormulaError(f"the series must start at a distance of 0 or more, not {start}", formula.text())
-    formula = formula.bind({**(parameters or {}), **more})
+    formula = formula.bind(parameters or {})
     deadline = time.thread_time() + budget
     try:
         if formula.parameters:
-            domains = [p.domain for p in named.parameters if p.name in formula.parameters] if named else []
+            domains = [p.domain for p in named.parameters if p.name in formula.parameters]
             verdict = _check_family(formula.primitive, domains, start, deadline)
         else:
             verdict = _gated(formula.primitive, start, deadline)
