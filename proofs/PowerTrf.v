@@ -49,14 +49,14 @@ Definition check_power (eps : Q) (n : Z) (N : nat) : bool :=
   negb (Qle_bool p 1) && negb (Qle_bool c 0) && check_trf prec term lo hi 1 eps n N.
 
 Section Correct.
-Hypotheses (Hp : 1 < Q2R p) (Hc : 0 < Q2R c).
+Hypothesis Hp : 1 < Q2R p.
 
 Lemma inject_nat t : Q2R (inject_Z (Z.of_nat t)) = INR t.
 Proof. rewrite INR_IZR_INZ. unfold Q2R. simpl. field. Qed.
 
-Lemma term_correct t : within (term t) (shifted_power (Q2R p) (Q2R c) t).
+Lemma term_correct t : 0 < Q2R c -> within (term t) (shifted_power (Q2R p) (Q2R c) t).
 Proof.
-  unfold term, shifted_power. pose proof (pos_INR t). replace (- Q2R p) with (- (Q2R p + IZR 0)) by ring.
+  intros Hc. unfold term, shifted_power. pose proof (pos_INR t). replace (- Q2R p) with (- (Q2R p + IZR 0)) by ring.
   apply negative_power_correct; [lra|]. rewrite <- inject_nat, <- Q2R_plus. apply iQ_correct.
 Qed.
 
@@ -66,10 +66,10 @@ Proof.
   rewrite <- inject_nat, <- Q2R_plus, <- Q2R_minus. apply iQ_correct.
 Qed.
 
-Lemma lo_correct j : (1 <= Z.of_nat j)%Z -> within (lo (Z.of_nat j)) (tail_lower (Q2R p) (INR j + Q2R c - / 2)).
+Lemma lo_correct j : 0 < INR j + Q2R c - / 2 ->
+  within (lo (Z.of_nat j)) (tail_lower (Q2R p) (INR j + Q2R c - / 2)).
 Proof.
-  intros Hj. assert (1 <= INR j) by (apply INR_ge_1; lia). set (y := INR j + Q2R c - / 2).
-  assert (Py : 0 < y) by (unfold y; lra). pose proof (midpoint_correct j) as M. fold y in M. unfold lo, tail_lower.
+  set (y := INR j + Q2R c - / 2). intros Py. pose proof (midpoint_correct j) as M. fold y in M. unfold lo, tail_lower.
   apply isub_correct.
   - unfold Rdiv. apply imul_correct.
     + replace (1 - Q2R p) with (- (Q2R p + IZR (-1))) by ring. now apply negative_power_correct.
@@ -81,10 +81,10 @@ Proof.
     unfold Qdiv. rewrite Q2R_mult, Q2R_inv by discriminate. unfold Q2R at 2. simpl. field.
 Qed.
 
-Lemma hi_correct j : (1 <= Z.of_nat j)%Z -> within (hi (Z.of_nat j)) (tail_upper (Q2R p) (INR j + Q2R c - / 2)).
+Lemma hi_correct j : 0 < INR j + Q2R c - / 2 ->
+  within (hi (Z.of_nat j)) (tail_upper (Q2R p) (INR j + Q2R c - / 2)).
 Proof.
-  intros Hj. assert (1 <= INR j) by (apply INR_ge_1; lia). set (y := INR j + Q2R c - / 2).
-  assert (Py : 0 < y) by (unfold y; lra). pose proof (midpoint_correct j) as M. fold y in M. unfold hi, tail_upper.
+  set (y := INR j + Q2R c - / 2). intros Py. pose proof (midpoint_correct j) as M. fold y in M. unfold hi, tail_upper.
   apply iadd_correct; [now apply lo_correct|].
   replace (7 / 5760 * (Q2R p * ((Q2R p + 1) * ((Q2R p + 2) * Rpower y (- (Q2R p + 3))))))
     with (Q2R ((7 # 5760) * (p * ((p + 1) * (p + 2)))) * Rpower y (- (Q2R p + IZR 3))).
@@ -107,13 +107,28 @@ Proof.
     - apply Qlt_Rlt in h. unfold Q2R in h at 1. simpl in h. lra.
     - apply Qle_bool_iff in h. congruence. }
   apply (check_trf_correct prec term lo hi 1 _ (fun t => Rlt_le _ _ (Rpower_pos _ _))
-           (shifted_power_converges _ _ Pp Pc) (term_correct Pc)) with N; [| |exact H].
+           (shifted_power_converges _ _ Pp Pc) (fun t => term_correct t Pc)) with N; [| |exact H].
   - intros j Hj. assert (1 <= INR j) by (apply INR_ge_1; lia).
-    exists (tail_lower (Q2R p) (INR j + Q2R c - / 2)). split; [now apply lo_correct|].
+    exists (tail_lower (Q2R p) (INR j + Q2R c - / 2)). split; [apply lo_correct; lra|].
     apply (power_tail (Q2R p) (Q2R c) j Pp Pc). lra.
   - intros j Hj. assert (1 <= INR j) by (apply INR_ge_1; lia).
-    exists (tail_upper (Q2R p) (INR j + Q2R c - / 2)). split; [now apply hi_correct|].
+    exists (tail_upper (Q2R p) (INR j + Q2R c - / 2)). split; [apply hi_correct; lra|].
     apply (power_tail (Q2R p) (Q2R c) j Pp Pc). lra.
+Qed.
+
+(* the sum itself *)
+Definition total_range (N : nat) : I.type := iadd prec (ihead prec term N) (ijoin (lo (Z.of_nat N)) (hi (Z.of_nat N))).
+
+Lemma total_range_correct N : 1 < Q2R p -> 0 < Q2R c -> (1 <= N)%nat ->
+  within (total_range N) (total (shifted_power (Q2R p) (Q2R c))).
+Proof.
+  intros Pp Pc HN. pose proof (INR_ge_1 N HN) as H1. assert (Py : 0 < INR N + Q2R c - / 2) by lra.
+  rewrite (head_tail _ N (shifted_power_converges _ _ Pp Pc)). unfold total_range. apply iadd_correct.
+  - apply (ihead_correct prec term _ (fun t => term_correct t Pc)).
+  - apply within_between with (tail_lower (Q2R p) (INR N + Q2R c - / 2)) (tail_upper (Q2R p) (INR N + Q2R c - / 2)).
+    + apply ijoin_l. now apply lo_correct.
+    + apply ijoin_r. now apply hi_correct.
+    + now apply power_tail.
 Qed.
 End Power.
 
