@@ -173,6 +173,7 @@ Fixpoint analyse (e : formula) : result :=
   match e with
   | Dist => plain (level 0)
   | Int z => plain (Some (constant (Exact (inject_Z z))))
+  | Rat q => plain (Some (constant (Exact (Qred q))))
   | Pi => plain (Some (constant (Range (ipi prec))))
   | Add a b => plain (bind2 (fst (analyse a)) (fst (analyse b)) (fun f g => Some (tidy (fadd f g))))
   | Sub a b => plain (bind2 (fst (analyse a)) (fst (analyse b)) (fun f g => Some (tidy (fadd f (fneg g)))))
@@ -526,6 +527,7 @@ Proof.
   induction e; cbn [analyse eval].
   - apply plain_sound. intros f H. exact (level_correct 0 f H).
   - apply plain_sound. intros f H. injection H as <-. apply constant_correct. simpl. unfold Q2R. simpl. lra.
+  - apply plain_sound. intros f H. injection H as <-. apply constant_correct. cbn [holds_c]. now rewrite Q2R_red.
   - apply plain_sound. intros f H. injection H as <-. apply constant_correct. apply ipi_correct.
   - apply plain_sound. intros f H. destruct IHe1 as [A _], IHe2 as [B _].
     destruct (fst (analyse e1)); [|discriminate]. destruct (fst (analyse e2)); [|discriminate].

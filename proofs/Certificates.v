@@ -158,6 +158,17 @@ Definition check (p : place) : bool :=
   | At _, Exp_of _ => false
   end.
 
+(* the first of the places z, 4 z, 16 z, ... from which on the half line can be treated as a whole *)
+Fixpoint search (z : Z) (n : nat) : bool :=
+  match n with
+  | O => false
+  | S m => if far (At z) then match from c with At y => near_all y (Z.to_nat (z - y)) | Exp_of _ => false end
+           else search (4 * z) m
+  end.
+
+Definition check_auto : bool :=
+  match from c with At z => search z 6 | Exp_of q => far (Exp_of q) end.
+
 (* where the certificate begins with exp(...), the half line begins there too *)
 Definition check_place (p : place) : place := match from c with At _ => p | Exp_of _ => from c end.
 
@@ -276,15 +287,32 @@ Proof.
   apply (IH (z + 1)%Z H2). lia.
 Qed.
 
+Lemma claim_at_all y z : far (At z) = true -> near_all y (Z.to_nat (z - y)) = true ->
+  forall t, IZR y <= INR t -> claim_at (INR t).
+Proof.
+  intros F N t Ht. destruct (Rle_or_lt (IZR z) (INR t)) as [h|h]; [now apply (far_correct (At z))|].
+  rewrite INR_IZR_INZ in *. apply le_IZR in Ht. apply lt_IZR in h. apply (near_all_correct _ y _ N). lia.
+Qed.
+
+Lemma search_correct n y z : from c = At y -> search z n = true -> forall t, IZR y <= INR t -> claim_at (INR t).
+Proof.
+  intros Fr. revert z. induction n as [|n IH]; intros z H t Ht; cbn [search] in H; [discriminate|].
+  destruct (far (At z)) eqn:F; [|now apply (IH (4 * z)%Z)]. rewrite Fr in H. now apply (claim_at_all y z F H).
+Qed.
+
+Theorem check_auto_correct (b : nat -> R) : (forall t, b t = eval e (INR t)) -> check_auto = true -> certifies c b.
+Proof.
+  intros Hb H t Ht. rewrite Hb. change (claim_at (INR t)). unfold check_auto in H. destruct (from c) as [z|q] eqn:Fr.
+  - now apply (search_correct 6 z z Fr H).
+  - now apply (far_correct (Exp_of q)).
+Qed.
+
 Theorem check_correct p (b : nat -> R) : (forall t, b t = eval e (INR t)) -> check (check_place p) = true ->
   certifies c b.
 Proof.
   intros Hb H t Ht. unfold check, check_place in H. apply Bool.andb_true_iff in H. destruct H as [F N].
   rewrite Hb. change (claim_at (INR t)). destruct (from c) as [z|q] eqn:Fr.
-  - destruct p as [y|q]; [|discriminate]. destruct (Rle_or_lt (IZR y) (INR t)) as [h|h].
-    + now apply (far_correct (At y)).
-    + simpl in Ht. rewrite INR_IZR_INZ in *. apply le_IZR in Ht. apply lt_IZR in h.
-      apply (near_all_correct _ z _ N). lia.
+  - destruct p as [y|q]; [|discriminate]. now apply (claim_at_all z y F N).
   - now apply (far_correct (Exp_of q)).
 Qed.
 End Checker.

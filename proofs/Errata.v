@@ -82,11 +82,11 @@ Proof.
   replace (Q2R 2) with 2 in W by rational. replace (Q2R 1) with 1 in W by rational.
   change (total (shifted_power 2 1)) with (total type1_paper) in W.
   assert (A : 0 < total type1_paper - Q2R (1644 # 1000)).
-  { apply (ipos_correct (isub p (total_range p 2 1 20) (Monomials.iQ p (1644 # 1000)))); [vm_compute; reflexivity|].
-    apply isub_correct; [exact W|apply Monomials.iQ_correct]. }
+  { apply (ipos_correct (isub p (total_range p 2 1 20) (iQ p (1644 # 1000)))); [vm_compute; reflexivity|].
+    apply isub_correct; [exact W|apply iQ_correct]. }
   assert (B : total type1_paper - Q2R (1645 # 1000) < 0).
-  { apply (ineg_strict_correct (isub p (total_range p 2 1 20) (Monomials.iQ p (1645 # 1000)))); [vm_compute; reflexivity|].
-    apply isub_correct; [exact W|apply Monomials.iQ_correct]. }
+  { apply (ineg_strict_correct (isub p (total_range p 2 1 20) (iQ p (1645 # 1000)))); [vm_compute; reflexivity|].
+    apply isub_correct; [exact W|apply iQ_correct]. }
   unfold Q2R in A, B. simpl in A, B. lra.
 Qed.
 
@@ -111,7 +111,7 @@ Qed.
 Definition type2_certificate : certificate := Certificate Upper 0 4 (9 # 2) (At 4).
 
 Lemma type2_certified : certifies type2_certificate type2_paper.
-Proof. certify 40%positive (At 64). Qed.
+Proof. certify 40%positive. Qed.
 
 Theorem E9_type2_is_wider : is_trf type1_paper (1 / 2) 1 /\ is_trf type2_paper (1 / 2) 2.
 Proof.

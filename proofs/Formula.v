@@ -1,13 +1,14 @@
 (* Formulas as data: their syntax, their meaning as functions of the distance, and their enclosure at one distance.
 
    `reify` turns a Coq term in a variable into a formula, so that statements can be written in plain Coq. *)
-From Coq Require Import Reals ZArith Psatz Lia.
+From Coq Require Import Reals ZArith QArith Qreals Psatz Lia.
 From Farfield Require Import Logarithms Numbers.
 Open Scope R_scope.
 
 Inductive formula : Type :=
 | Dist                                  (* the distance t *)
 | Int (z : Z)
+| Rat (q : Q)                           (* a decimal number *)
 | Pi
 | Add (a b : formula)
 | Sub (a b : formula)
@@ -36,6 +37,7 @@ Fixpoint eval (e : formula) (x : R) : R :=
   match e with
   | Dist => x
   | Int z => IZR z
+  | Rat q => Q2R q
   | Pi => PI
   | Add a b => eval a x + eval b x
   | Sub a b => eval a x - eval b x
@@ -66,6 +68,7 @@ Ltac reify x e :=
   | _ =>
   lazymatch e with
   | IZR ?z => constr:(Int z)
+  | Q2R ?q => constr:(Rat q)
   | PI => constr:(Pi)
   | ?a + ?b => let a := reify x a in let b := reify x b in constr:(Add a b)
   | ?a - ?b => let a := reify x a in let b := reify x b in constr:(Sub a b)
@@ -145,6 +148,7 @@ Fixpoint enclose_at (x : I.type) (e : formula) : I.type :=
   match e with
   | Dist => x
   | Int z => iZ prec z
+  | Rat q => iQ prec q
   | Pi => ipi prec
   | Add a b => iadd prec (enclose_at x a) (enclose_at x b)
   | Sub a b => isub prec (enclose_at x a) (enclose_at x b)
@@ -177,6 +181,7 @@ Proof.
   intros Hx. induction e; cbn [enclose_at eval].
   - exact Hx.
   - apply iZ_correct.
+  - apply iQ_correct.
   - apply ipi_correct.
   - now apply iadd_correct.
   - now apply isub_correct.

@@ -126,20 +126,6 @@ Variables (prec : I.F.precision) (K : list I.type).
 Definition known (i : nat) : I.type := nth i K I.nai.
 Definition kpos (i : nat) : bool := ipos (known i).
 
-Definition iQ (q : Q) : I.type :=
-  match Qden q with
-  | 1%positive => iZ prec (Qnum q)
-  | d => imul prec (iZ prec (Qnum q)) (iinv prec (iZ prec (Zpos d)))
-  end.
-
-Lemma iQ_correct q : within (iQ q) (Q2R q).
-Proof.
-  unfold iQ, Q2R. destruct q as [n d]; simpl.
-  assert (G : within (imul prec (iZ prec n) (iinv prec (iZ prec (Zpos d)))) (IZR n * / IZR (Zpos d))).
-  { apply imul_correct; [apply iZ_correct|]. apply iinv_correct, iZ_correct. }
-  destruct d; try exact G. rewrite Rinv_1, Rmult_1_r. apply iZ_correct.
-Qed.
-
 (* the number of logarithms that a monomial uses *)
 Fixpoint levels (a : mono) : nat := match a with [] => 0 | q :: a' => if mzero (q :: a') then 0 else S (levels a') end.
 
@@ -151,7 +137,7 @@ Fixpoint slope (a : mono) (i : nat) : I.type :=
   match a with
   | [] => iZ prec 0
   | q :: a' =>
-      let first := if Qle_bool q 0 then iZ prec 0 else iQ q in
+      let first := if Qle_bool q 0 then iZ prec 0 else iQ prec q in
       if mzero a' then first else iadd prec first (imul prec (iinv prec (known i)) (slope a' (S i)))
   end.
 
@@ -161,8 +147,8 @@ Fixpoint leads_down (a : mono) (i : nat) : bool :=
   | [] => true
   | q :: a' =>
       if Qeq_bool q 0 then leads_down a' (S i)
-      else if mzero a' then inonpos (iQ q)
-      else inonpos (iadd prec (iQ q) (imul prec (iinv prec (known i)) (slope a' (S i))))
+      else if mzero a' then inonpos (iQ prec q)
+      else inonpos (iadd prec (iQ prec q) (imul prec (iinv prec (known i)) (slope a' (S i))))
   end.
 
 Definition falls (a : mono) : bool := all_positive (levels a - 1) && leads_down a 0.
@@ -171,7 +157,7 @@ Definition falls (a : mono) : bool := all_positive (levels a - 1) && leads_down 
 Fixpoint kdot (a : mono) (i : nat) : I.type :=
   match a with
   | [] => iZ prec 0
-  | q :: a' => if Qeq_bool q 0 then kdot a' (S i) else iadd prec (imul prec (iQ q) (known i)) (kdot a' (S i))
+  | q :: a' => if Qeq_bool q 0 then kdot a' (S i) else iadd prec (imul prec (iQ prec q) (known i)) (kdot a' (S i))
   end.
 
 (* a range for a monomial on the whole half line *)
@@ -216,7 +202,7 @@ Fixpoint real_slope (a : mono) (i : nat) : R :=
 Lemma slope_correct a i : within (slope a i) (real_slope a i).
 Proof.
   revert i. induction a as [|q a IH]; intros i; cbn [slope real_slope]; [apply iZ_correct|].
-  assert (F : within (if Qle_bool q 0 then iZ prec 0 else iQ q) (if Qle_bool q 0 then 0 else Q2R q)).
+  assert (F : within (if Qle_bool q 0 then iZ prec 0 else iQ prec q) (if Qle_bool q 0 then 0 else Q2R q)).
   { destruct (Qle_bool q 0); [apply iZ_correct|apply iQ_correct]. }
   destruct (mzero a); [now rewrite Rplus_0_r|].
   apply iadd_correct; [exact F|]. apply imul_correct; [apply iinv_correct, HK|apply IH].
@@ -268,7 +254,7 @@ Proof.
   - rewrite (Q2R_zero_of q E0), !Rmult_0_l. specialize (IH (S i) L ltac:(intros l Hl; apply H; lia)). lra.
   - assert (D : 0 <= logs i x - logs i X) by (apply step_nonneg; intros l Hl; apply H; lia).
     destruct (mzero a) eqn:Za.
-    + rewrite !(mdot_mzero a _ _ Za). pose proof (inonpos_correct _ _ L (iQ_correct q)). nra.
+    + rewrite !(mdot_mzero a _ _ Za). pose proof (inonpos_correct _ _ L (iQ_correct prec q)). nra.
     + assert (dp : (1 <= levels a)%nat) by (destruct a; [discriminate|]; cbn [levels]; rewrite Za; lia).
       assert (P : 0 < logs i X) by (apply H; lia).
       assert (B : Q2R q + / logs i X * real_slope a (S i) <= 0).

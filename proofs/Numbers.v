@@ -1,6 +1,6 @@
 (* The numbers that the certificate checker computes with: intervals with binary ends, from the Interval library, over
    Coq's own integers (so no axiom about machine numbers is used). Each operation comes with its inclusion. *)
-From Coq Require Import Reals ZArith QArith Psatz Lia.
+From Coq Require Import Reals ZArith QArith Qreals Psatz Lia.
 From Flocq Require Import Core.
 From Interval Require Import Real.Xreal Interval.Interval Interval.Float_full Float.Specific_ops Float.Specific_stdz
   Float.Specific_sig Float.Basic Float.Sig.
@@ -58,6 +58,21 @@ Lemma iinv_correct a x : within a x -> within (iinv a) (/ x).
 Proof.
   intros Ha. pose proof (I.inv_correct prec a (Xreal x) Ha) as H. simpl in H. unfold Xinv' in H.
   destruct (is_zero x); [now apply within_undefined|exact H].
+Qed.
+
+(* rational numbers *)
+Definition iQ (q : Q) : I.type :=
+  match Qden q with
+  | 1%positive => iZ (Qnum q)
+  | d => imul (iZ (Qnum q)) (iinv (iZ (Zpos d)))
+  end.
+
+Lemma iQ_correct q : within (iQ q) (Q2R q).
+Proof.
+  unfold iQ, Q2R. destruct q as [n d]; simpl.
+  assert (G : within (imul (iZ n) (iinv (iZ (Zpos d)))) (IZR n * / IZR (Zpos d))).
+  { apply imul_correct; [apply iZ_correct|]. apply iinv_correct, iZ_correct. }
+  destruct d; try exact G. rewrite Rinv_1, Rmult_1_r. apply iZ_correct.
 Qed.
 
 Definition isqrt := I.sqrt prec.

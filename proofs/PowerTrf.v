@@ -132,26 +132,33 @@ Proof.
 Qed.
 End Power.
 
-(* kerple-log: p rational, a = 1/c *)
-Theorem kerple_log_trf prec (p c eps : Q) (n : Z) (N : nat) (p' a' eps' : R) :
-  Q2R p = p' -> / Q2R c = a' -> Q2R eps = eps' ->
-  check_power prec p c eps n N = true -> is_trf (kerple_log p' a') eps' (Z.to_nat n).
+(* exp(-p ln(c + d t)) for any c, d > 0: Kerple, type 1 as printed, and what people type *)
+Definition affine_power (p c d : R) (t : nat) : R := exp (- p * ln (c + d * INR t)).
+
+Theorem affine_power_trf prec (p q eps : Q) (n : Z) (N : nat) (p' c d eps' : R) :
+  Q2R p = p' -> 0 < d -> c = Q2R q * d -> Q2R eps = eps' ->
+  check_power prec p q eps n N = true -> is_trf (affine_power p' c d) eps' (Z.to_nat n).
 Proof.
-  intros <- <- <- H. pose proof (check_power_correct prec p c eps n N H) as T.
+  intros <- Hd -> <- H. pose proof (check_power_correct prec p q eps n N H) as T.
   unfold check_power in H. apply Bool.andb_true_iff in H. destruct H as [H _].
-  apply Bool.andb_true_iff in H. destruct H as [_ Hc].
-  assert (Pc : 0 < Q2R c).
-  { apply Bool.negb_true_iff in Hc. destruct (Qlt_le_dec 0 c) as [h|h].
+  apply Bool.andb_true_iff in H. destruct H as [_ Hq].
+  assert (Pq : 0 < Q2R q).
+  { apply Bool.negb_true_iff in Hq. destruct (Qlt_le_dec 0 q) as [h|h].
     - apply Qlt_Rlt in h. unfold Q2R in h at 1. simpl in h. lra.
     - apply Qle_bool_iff in h. congruence. }
-  apply (trf_scale (Rpower (Q2R c) (Q2R p)) _ _ _ (Rpower_pos _ _)) in T.
-  apply (trf_ext _ (kerple_log (Q2R p) (/ Q2R c))) in T; [exact T|].
-  intros t. unfold shifted_power, kerple_log, Rpower. rewrite <- exp_plus. f_equal. pose proof (pos_INR t).
-  replace (1 + / Q2R c * INR t) with ((INR t + Q2R c) * / Q2R c) by (field; lra).
-  rewrite ln_mult, ln_Rinv; [ring|exact Pc|lra|now apply Rinv_0_lt_compat].
+  apply (trf_scale (Rpower d (- Q2R p)) _ _ _ (Rpower_pos _ _)) in T.
+  apply (trf_ext _ (affine_power (Q2R p) (Q2R q * d) d)) in T; [exact T|].
+  intros t. unfold shifted_power, affine_power, Rpower. rewrite <- exp_plus. f_equal. pose proof (pos_INR t).
+  replace (Q2R q * d + d * INR t) with (d * (INR t + Q2R q)) by ring. rewrite ln_mult by lra. ring.
 Qed.
 
-(* type 1 as printed: p = 2, c = 1 *)
+(* kerple-log: p and c = 1/a rational *)
+Theorem kerple_log_trf prec (p c eps : Q) (n : Z) (N : nat) (p' a eps' : R) :
+  Q2R p = p' -> 0 < a -> 1 = Q2R c * a -> Q2R eps = eps' ->
+  check_power prec p c eps n N = true -> is_trf (kerple_log p' a) eps' (Z.to_nat n).
+Proof. intros Hp Ha Hc He H. exact (affine_power_trf prec p c eps n N p' 1 a eps' Hp Ha Hc He H). Qed.
+
+(* type 1 as printed *)
 Theorem type1_paper_trf prec (eps : Q) (n : Z) (N : nat) (eps' : R) :
   Q2R eps = eps' -> check_power prec 2 1 eps n N = true -> is_trf type1_paper eps' (Z.to_nat n).
 Proof.
@@ -159,3 +166,7 @@ Proof.
   - intros t. unfold kerple_log, type1_paper. f_equal. f_equal. f_equal. ring.
   - apply (kerple_log_trf prec 2 1 eps n N); try assumption; unfold Q2R; simpl; lra.
 Qed.
+
+(* 1/(c + d t)^m with a whole exponent *)
+Lemma affine_power_nat m c d t : 0 < c + d * INR t -> affine_power (INR m) c d t = / (c + d * INR t) ^ m.
+Proof. intros H. unfold affine_power. rewrite <- Rpower_INR by exact H. reflexivity. Qed.

@@ -237,3 +237,9 @@ Proof.
     replace ((k * INR t) ^ 2) with (k * k * (INR t * INR t)) by ring. rewrite K. field. lra. }
   rewrite E. rewrite Rinv_mult, Rinv_inv. ring.
 Qed.
+
+(* the slopes 2^(-n/2) *)
+Lemma slope_square q (n : nat) : q + q = - INR n -> Rpower 2 q * Rpower 2 q * 2 ^ n = 1.
+Proof.
+  intros H. rewrite <- Rpower_plus, H, Rpower_INR by lra. field. apply pow_nonzero. lra.
+Qed.

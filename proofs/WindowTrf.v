@@ -1,5 +1,5 @@
 (* The exact receptive field of a window: floor(w (1 - eps)) + 1 of its w tokens. *)
-From Coq Require Import Reals ZArith Psatz Lia.
+From Coq Require Import Reals ZArith QArith Qreals Psatz Lia.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Logarithms Fields Zoo.
 Open Scope R_scope.
@@ -50,4 +50,30 @@ Proof.
   apply window_trf_iff.
   - apply INR_lt. rewrite E. lra.
   - rewrite S_INR, E. unfold y in *. lra.
+Qed.
+
+(* ---------------------------------------------------------------------------------------------- a checker for numbers *)
+Definition check_window (w : Z) (eps : Q) (n : Z) : bool :=
+  (1 <=? n)%Z && (n <=? w)%Z && negb (Qle_bool (eps * inject_Z w) (inject_Z (w - n))) &&
+  Qle_bool (eps * inject_Z w) (inject_Z (w - (n - 1))).
+
+Lemma Q2R_Z z : Q2R (inject_Z z) = IZR z.
+Proof. unfold Q2R. simpl. field. Qed.
+
+Theorem check_window_correct w eps n : check_window w eps n = true ->
+  is_trf (window_mask (IZR w)) (Q2R eps) (Z.to_nat n).
+Proof.
+  unfold check_window. intros H. apply Bool.andb_true_iff in H. destruct H as [H H4].
+  apply Bool.andb_true_iff in H. destruct H as [H H3]. apply Bool.andb_true_iff in H. destruct H as [H1 H2].
+  apply Z.leb_le in H1, H2. apply Qle_bool_iff, Qle_Rle in H4. rewrite Q2R_mult, !Q2R_Z in H4.
+  assert (L : IZR (w - n) < Q2R eps * IZR w).
+  { apply Bool.negb_true_iff in H3. destruct (Qlt_le_dec (inject_Z (w - n)) (eps * inject_Z w)) as [h|h].
+    - apply Qlt_Rlt in h. rewrite Q2R_mult, !Q2R_Z in h. exact h.
+    - apply Qle_bool_iff in h. congruence. }
+  assert (E : forall z : Z, (0 <= z)%Z -> INR (Z.to_nat z) = IZR z).
+  { intros z Hz. rewrite INR_IZR_INZ, Z2Nat.id by exact Hz. reflexivity. }
+  apply (trf_ext (window (Z.to_nat w))).
+  - intros t. rewrite <- window_mask_nat, E by lia. reflexivity.
+  - replace (Z.to_nat n) with (S (Z.to_nat (n - 1))) by lia. apply window_trf_iff; [lia|].
+    replace (S (Z.to_nat (n - 1))) with (Z.to_nat n) by lia. rewrite !E by lia. rewrite !minus_IZR in *. lra.
 Qed.

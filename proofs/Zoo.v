@@ -20,8 +20,11 @@ Definition kerple_log (p a : R) (t : nat) : R := exp (- p * ln (1 + a * INR t)).
 Definition kerple_power (a p : R) (t : nat) : R := exp (- a * power (INR t) p).
 Definition window (w : nat) (t : nat) : R := if Nat.ltb t w then 1 else 0.
 Definition window_paper (w : nat) (t : nat) : R := if Nat.leb t w then 1 else 0.
+(* the same as a mask on the bias, w any number *)
+Definition window_mask (w : R) (t : nat) : R := if Rlt_dec (INR t) w then exp 0 else 0.
+Definition window_paper_mask (w : R) (t : nat) : R := if Rle_dec (INR t) w then exp 0 else 0.
 Definition none (t : nat) : R := exp 0.
-Definition t5 (near far : R) (t : nat) : R := exp (if Nat.ltb t 128 then near else far).
+Definition t5 (near far : R) (t : nat) : R := exp (if Rlt_dec (INR t) 128 then near else far).
 (* the waves j = 1 .. m; the trained form divides by s, the printed one multiplies by k *)
 Definition waves (r d : R) (m : nat) (t : nat) : R :=
   head (fun j => cos (INR t / Rpower r (2 * INR (S j) / d))) m.
@@ -55,6 +58,25 @@ Proof.
   replace (Nat.leb t w) with false by (symmetry; apply Nat.leb_gt; lia). reflexivity.
 Qed.
 
+Lemma window_mask_nat w t : window_mask (INR w) t = window w t.
+Proof.
+  unfold window_mask, window. destruct (Nat.ltb t w) eqn:E.
+  - apply Nat.ltb_lt in E. apply lt_INR in E. destruct (Rlt_dec (INR t) (INR w)); [apply exp_0|lra].
+  - apply Nat.ltb_ge in E. apply le_INR in E. destruct (Rlt_dec (INR t) (INR w)); [lra|reflexivity].
+Qed.
+
+Theorem window_mask_converges w : ex_series (window_mask w).
+Proof.
+  destruct (exists_INR_above w) as [N HN]. apply (ex_series_finite _ N). intros t Ht. unfold window_mask.
+  apply le_INR in Ht. destruct (Rlt_dec (INR t) w); [lra|reflexivity].
+Qed.
+
+Theorem window_paper_mask_converges w : ex_series (window_paper_mask w).
+Proof.
+  destruct (exists_INR_above (w + 1)) as [N HN]. apply (ex_series_finite _ N). intros t Ht. unfold window_paper_mask.
+  apply le_INR in Ht. destruct (Rle_dec (INR t) w); [lra|reflexivity].
+Qed.
+
 (* a bias that is constant from some distance on *)
 Theorem constant_tail_diverges (r : nat -> R) (c : R) (N : nat) :
   (forall t, (N <= t)%nat -> r t = c) -> ~ ex_series (fun t => exp (r t)).
@@ -67,8 +89,8 @@ Proof. apply (constant_tail_diverges (fun _ => 0) 0 0). reflexivity. Qed.
 
 Theorem t5_diverges near far : ~ ex_series (t5 near far).
 Proof.
-  apply (constant_tail_diverges (fun t => if Nat.ltb t 128 then near else far) far 128). intros t Ht.
-  replace (Nat.ltb t 128) with false by (symmetry; apply Nat.ltb_ge; exact Ht). reflexivity.
+  apply (constant_tail_diverges (fun t => if Rlt_dec (INR t) 128 then near else far) far 128). intros t Ht.
+  apply le_INR in Ht. rewrite (INR_IZR_INZ 128) in Ht. simpl in Ht. destruct (Rlt_dec (INR t) 128); [lra|reflexivity].
 Qed.
 
 (* --------------------------------------------------------------------------------------------------------- power laws *)
