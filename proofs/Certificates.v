@@ -4,7 +4,7 @@
    The fields are those of the JSON: claim, depth, exponent, ln_constant, from. With S = scale depth exponent,
      Upper    |b(t)| <= exp(ln_constant) / S(t)    for all integers t >= from
      Lower    b(t) >= exp(ln_constant) / S(t)
-     Finite   b(t) = 0 *)
+     Finite_support  b(t) = 0 *)
 From Coq Require Import Reals ZArith QArith Qreals List Psatz Lia.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Logarithms Ladder Numbers Monomials Taylor Expansions Formula Analysis.
@@ -15,7 +15,7 @@ Open Scope R_scope.
 Local Opaque within iZ iadd isub imul ineg iinv isqr iabs iexp iln icos isin ipi ifrom0 iabove imeet iunit
   fadd fscale fneg fmul tidy square_term constant.
 
-Inductive claim : Type := Upper | Lower | Finite.
+Inductive claim : Type := Upper | Lower | Finite_support.
 
 (* an integer, or exp of such a number *)
 Inductive place : Type := At (z : Z) | Exp_of (p : place).
@@ -37,7 +37,7 @@ Definition certifies (c : certificate) (b : nat -> R) : Prop :=
     match says c with
     | Upper => Rabs (b t) <= bound c (INR t)
     | Lower => bound c (INR t) <= b t
-    | Finite => b t = 0
+    | Finite_support => b t = 0
     end.
 
 (* ---------------------------------------------------------------------------------------- logarithms of a place *)
@@ -108,7 +108,7 @@ Definition far_log (K : list I.type) : bool :=
   match snd (analyse prec K e) tt, log_mono prec K (scale_mono (depth c) (exponent c)) 0 with
   | Some f, Some g =>
       let h := fadd prec f (fadd prec g negated_constant) in
-      match says c with Upper => fnonpos prec K h | Lower => fnonneg prec K h | Finite => false end
+      match says c with Upper => fnonpos prec K h | Lower => fnonneg prec K h | Finite_support => false end
   | _, _ => false
   end.
 
@@ -119,7 +119,7 @@ Definition far_value (K : list I.type) : bool :=
       let g := [(mneg (scale_mono (depth c) (exponent c)),
                  Range (ineg (iexp prec (iQ prec (ln_constant c)))))] in
       fnonpos prec K (fadd prec f g) && fnonpos prec K (fadd prec (fneg prec f) g)
-  | Finite, Some [] => true
+  | Finite_support, Some [] => true
   | _, _ => false
   end.
 
@@ -143,7 +143,7 @@ Definition near (z : Z) : bool :=
   | Upper => inonpos (isub prec (iadd prec (log_at i) s) (iQ prec (ln_constant c))) ||
              inonpos (isub prec (imul prec (iabs (enclose_at prec i e)) (iexp prec s)) (iexp prec (iQ prec (ln_constant c))))
   | Lower => inonneg (isub prec (iadd prec (log_at i) s) (iQ prec (ln_constant c)))
-  | Finite => izero (enclose_at prec i e)
+  | Finite_support => izero (enclose_at prec i e)
   end.
 
 Fixpoint near_all (z : Z) (n : nat) : bool :=
@@ -180,7 +180,7 @@ Definition claim_at (x : R) : Prop :=
   match says c with
   | Upper => Rabs (eval e x) <= bound c x
   | Lower => bound c x <= eval e x
-  | Finite => eval e x = 0
+  | Finite_support => eval e x = 0
   end.
 
 (* ln b + ln S <= ln_constant means b <= exp ln_constant / S *)
@@ -322,7 +322,7 @@ End Checker.
 Definition proves_convergence (c : certificate) : bool :=
   match says c with
   | Upper => negb (Qle_bool (exponent c) 1) && kpos (known_at (F.PtoP 53) (from c)) (depth c)
-  | Finite => true
+  | Finite_support => true
   | Lower => false
   end.
 

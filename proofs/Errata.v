@@ -93,6 +93,57 @@ Qed.
 Theorem E7_trf_of_type1 : is_trf type1_paper (1 / 100) 61.
 Proof. apply (type1_paper_trf (F.PtoP 40) (1 # 100) 61 20); [rational|]. vm_cast_no_check (eq_refl true). Qed.
 
+(* E7: the law is 6/(pi^2 eps) = 0.6079.../eps up to one token *)
+Theorem E7_law_of_type1 eps n : 0 < eps < 1 -> is_trf type1_paper eps n ->
+  0.6079 / eps - 1 < INR n < 0.6083 / eps + 1 / 2.
+Proof.
+  intros He [H M]. destruct E7_sum_of_type1 as [B1 B2]. set (B := total type1_paper) in *.
+  assert (P0 : forall t, 0 <= type1_paper t) by (intros; left; apply exp_pos).
+  assert (Hs : ex_series type1_paper) by exact type1_paper_converges.
+  assert (N1 : (1 <= n)%nat).
+  { destruct n; [exfalso|lia]. pose proof (head_tail type1_paper 0 Hs) as T. simpl in T. fold B in T. nra. }
+  assert (T : forall j, 1 / (INR j + 1) <= tail type1_paper j /\ ((1 <= j)%nat -> tail type1_paper j <= 1 / (INR j + 1 / 2))).
+  { intros j. pose proof (pos_INR j) as Pj.
+    assert (W : forall n, 0 <= INR n) by apply pos_INR.
+    assert (E : forall m, type1_paper m = / ((INR m + 1) * (INR m + 1))).
+    { intros m. unfold type1_paper. replace (-2) with (- INR 2) by (simpl; ring).
+      change (exp (- INR 2 * ln (INR m + 1))) with (Rpower (INR m + 1) (- INR 2)).
+      rewrite Rpower_INR by (specialize (W m); lra). f_equal. simpl. ring. }
+    assert (Ej : ex_series (fun m => type1_paper (j + m))) by now apply ex_series_from.
+    assert (L : forall c, is_lim_seq (fun m => / (INR m + c)) 0).
+    { intros c. replace (Finite 0) with (Rbar_inv p_infty) by reflexivity. apply is_lim_seq_inv; [|discriminate].
+      apply (is_lim_seq_plus _ _ p_infty c); [apply is_lim_seq_INR|apply is_lim_seq_const|reflexivity]. }
+    split.
+    - pose proof (series_ge_telescope _ (fun m => / (INR m + (INR j + 1))) Ej (L _)) as S. cbv beta in S.
+      change (INR 0) with 0 in S. rewrite Rplus_0_l in S. unfold Rdiv. rewrite Rmult_1_l. apply S.
+      intros m. rewrite E, S_INR, plus_INR. specialize (W m). set (z := INR m + (INR j + 1)).
+      replace (INR j + INR m + 1) with z by (unfold z; ring). replace (INR m + 1 + (INR j + 1)) with (z + 1) by (unfold z; ring).
+      assert (Pz : 1 <= z) by (unfold z; lra). apply Rminus_le_0.
+      replace (/ (z * z) - (/ z - / (z + 1))) with (/ (z * z * (z + 1))) by (field; lra).
+      left. apply Rinv_0_lt_compat. repeat apply Rmult_lt_0_compat; lra.
+    - intros Hj. pose proof (INR_ge_1 j Hj).
+      pose proof (series_le_telescope_lim _ (fun m => / (INR m + (INR j + 1 / 2))) Ej (L _)) as S. cbv beta in S.
+      change (INR 0) with 0 in S. rewrite Rplus_0_l in S. unfold Rdiv at 1. rewrite Rmult_1_l. apply S.
+      intros m. rewrite E, S_INR, plus_INR. specialize (W m). set (z := INR m + (INR j + 1)).
+      replace (INR j + INR m + 1) with z by (unfold z; ring). replace (INR m + (INR j + 1 / 2)) with (z - 1 / 2) by (unfold z; field).
+      replace (INR m + 1 + (INR j + 1 / 2)) with (z + 1 / 2) by (unfold z; field).
+      assert (Pz : 1 <= z) by (unfold z; lra). apply Rminus_le_0.
+      replace (/ (z - 1 / 2) - / (z + 1 / 2) - / (z * z)) with (/ (4 * (z * z) * ((z - 1 / 2) * (z + 1 / 2)))) by (field; lra).
+      left. apply Rinv_0_lt_compat. repeat apply Rmult_lt_0_compat; lra. }
+  pose proof (pos_INR n) as Pn. destruct (T n) as [Tl _]. split.
+  - assert (K : 1 / (INR n + 1) < eps * 1.645) by nra.
+    apply (Rmult_lt_compat_r (INR n + 1)) in K; [|lra]. unfold Rdiv in K at 1. rewrite Rmult_1_l, Rinv_l in K by lra.
+    apply (Rmult_lt_reg_r eps); [lra|]. replace ((0.6079 / eps - 1) * eps) with (0.6079 - eps) by (field; lra). nra.
+  - destruct (Nat.eq_dec n 1) as [->|N].
+    + simpl. assert (/ 1 < / eps) by (apply Rinv_lt_contravar; lra). rewrite Rinv_1 in H0. unfold Rdiv. lra.
+    + destruct (T (n - 1)%nat) as [_ Tu]. specialize (Tu ltac:(lia)). specialize (M (n - 1)%nat ltac:(lia)).
+      rewrite minus_INR in Tu by lia. simpl (INR 1) in Tu. replace (INR n - 1 + 1 / 2) with (INR n - 1 / 2) in Tu by field.
+      assert (N2 : 2 <= INR n) by (apply (le_INR 2); lia).
+      assert (K : eps * 1.644 < 1 / (INR n - 1 / 2)) by nra.
+      apply (Rmult_lt_compat_r (INR n - 1 / 2)) in K; [|lra]. unfold Rdiv in K at 2. rewrite Rmult_1_l, Rinv_l in K by lra.
+      apply (Rmult_lt_reg_r eps); [lra|]. replace ((0.6083 / eps + 1 / 2) * eps) with (0.6083 + eps / 2) by (field; lra). nra.
+Qed.
+
 (* E8: the offset changes the shape: 1/(t+a)^2 has the fields 61, 154, 251 at 0.01 for a = 1, 2, 3 *)
 Theorem E8_offset_matters : is_trf (shifted_power 2 1) (1 / 100) 61 /\ is_trf (shifted_power 2 2) (1 / 100) 154 /\
   is_trf (shifted_power 2 3) (1 / 100) 251.
@@ -121,6 +172,33 @@ Proof.
     apply (check_general_correct (F.PtoP 40) type2_certificate e type2_paper (1 # 2) 2 40
              (fun t => eq_refl) (fun t => Rlt_le _ _ (exp_pos _)) type2_certified).
     vm_cast_no_check (eq_refl true).
+Qed.
+
+(* E9: what is true of the claim: for all small epsilon the field of type 2 is not the larger one *)
+Theorem E9_narrower_in_the_end : exists eps0, 0 < eps0 /\ forall eps i j, eps <= eps0 ->
+  is_trf type2_paper eps i -> is_trf type1_paper eps j -> (i <= j)%nat.
+Proof.
+  assert (P1 : forall t, 0 <= type1_paper t) by (intros; left; apply exp_pos).
+  assert (P2 : forall t, 0 <= type2_paper t) by (intros; left; apply exp_pos).
+  pose proof type1_paper_converges as S1. pose proof type2_paper_converges as S2.
+  pose proof (total_pos type1_paper P1 (exp_pos _) S1) as B1. pose proof (total_pos type2_paper P2 (exp_pos _) S2) as B2.
+  set (q := total type2_paper / total type1_paper). assert (Pq : 0 < q) by now apply Rdiv_lt_0_compat.
+  destruct (logs_eventually 1 (3 + Rabs (ln q))) as [N HN]. set (t0 := S N).
+  exists (tail type1_paper (t0 - 1) / total type1_paper). split.
+  - apply Rdiv_lt_0_compat; [|exact B1]. rewrite tail_step by exact S1.
+    pose proof (tail_nonneg type1_paper (S (t0 - 1)) P1 S1). pose proof (exp_pos (-2 * ln (INR (t0 - 1) + 1))).
+    unfold type1_paper at 1. lra.
+  - intros eps i j He Hi Hj.
+    apply (comparison_small_eps type2_paper type1_paper t0 P2 P1 S1 B2 B1) with eps; try assumption; [|unfold t0; lia].
+    intros t Ht. apply (Rmult_le_reg_r (total type2_paper)); [exact B2|].
+    replace (type2_paper t / total type2_paper * total type2_paper) with (type2_paper t) by (field; lra).
+    replace (type1_paper t / total type1_paper * total type2_paper) with (type1_paper t * q) by (unfold q; field; lra).
+    unfold type2_paper, type1_paper. rewrite <- (exp_ln q Pq), <- exp_plus. apply exp_le.
+    specialize (HN t ltac:(unfold t0 in Ht; lia)). simpl in HN.
+    assert (Pt : 0 < INR t) by (apply lt_0_INR; unfold t0 in Ht; lia).
+    assert (L : ln (INR t) <= ln (INR t + 1)) by (apply ln_le; lra). set (l := ln (INR t + 1)) in *.
+    pose proof (Rle_abs (- ln q)) as A. rewrite Rabs_Ropp in A. pose proof (Rabs_pos (ln q)).
+    assert (3 + Rabs (ln q) <= l) by lra. simpl. nra.
 Qed.
 
 (* E10: printed and trained form are not the same: at 0.01 the fields are 61 as printed, 111 and 16277 as trained *)

@@ -8,7 +8,7 @@ Example library : version = "1.0"%string := eq_refl.
 
 Definition b (t : nat) : R := if Rlt_dec (INR t) 512 then exp 0 else 0.
 
-Definition claim : certificate := Certificate Finite 0 0 0 (At 1024).
+Definition claim : certificate := Certificate Finite_support 0 0 0 (At 1024).
 
 Theorem certificate_holds : certifies claim b.
 Proof. certify 40%positive. Qed.
