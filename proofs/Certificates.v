@@ -10,6 +10,7 @@ From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Logarithms Ladder Numbers Monomials Taylor Expansions Formula Analysis.
 Import ListNotations.
 Open Scope R_scope.
+Open Scope lazy_bool_scope. (* a &&& b computes b only if it must *)
 
 (* proofs below go by the inclusion of each operation, never by its definition *)
 Local Opaque within iZ iadd isub imul ineg iinv isqr iabs iexp iln icos isin ipi ifrom0 iabove imeet iunit
@@ -118,14 +119,14 @@ Definition far_value (K : list I.type) : bool :=
   | Upper, Some f =>
       let g := [(mneg (scale_mono (depth c) (exponent c)),
                  Range (ineg (iexp prec (iQ prec (ln_constant c)))))] in
-      fnonpos prec K (fadd prec f g) && fnonpos prec K (fadd prec (fneg prec f) g)
+      fnonpos prec K (fadd prec f g) &&& fnonpos prec K (fadd prec (fneg prec f) g)
   | Finite_support, Some [] => true
   | _, _ => false
   end.
 
 Definition far (p : place) : bool :=
   let K := known_at prec p in
-  kpos K (depth c) && (far_log K || far_value K).
+  kpos K (depth c) &&& (far_log K ||| far_value K).
 
 (* at one distance *)
 Definition log_at (i : I.type) : I.type :=
@@ -138,20 +139,20 @@ Definition near (z : Z) : bool :=
   let K := known_at prec (At z) in
   let i := iZ prec z in
   let s := kdot prec K (scale_mono (depth c) (exponent c)) 0 in
-  kpos K (depth c) &&
+  kpos K (depth c) &&&
   match says c with
-  | Upper => inonpos (isub prec (iadd prec (log_at i) s) (iQ prec (ln_constant c))) ||
+  | Upper => inonpos (isub prec (iadd prec (log_at i) s) (iQ prec (ln_constant c))) |||
              inonpos (isub prec (imul prec (iabs (enclose_at prec i e)) (iexp prec s)) (iexp prec (iQ prec (ln_constant c))))
   | Lower => inonneg (isub prec (iadd prec (log_at i) s) (iQ prec (ln_constant c)))
   | Finite_support => izero (enclose_at prec i e)
   end.
 
 Fixpoint near_all (z : Z) (n : nat) : bool :=
-  match n with O => true | S m => near z && near_all (z + 1) m end.
+  match n with O => true | S m => near z &&& near_all (z + 1) m end.
 
 (* all integers: one by one up to `p`, together from there on *)
 Definition check (p : place) : bool :=
-  far p &&
+  far p &&&
   match from c, p with
   | At z, At y => near_all z (Z.to_nat (y - z))
   | Exp_of _, _ => true

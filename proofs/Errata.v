@@ -66,7 +66,7 @@ Qed.
 Theorem E5_claim_holds k r : 0 < k -> 0 < r -> ex_series (kerple_power k r).
 Proof. apply kerple_power_converges. Qed.
 
-(* E6: the clamp p >= 0.01 admits exponents for which the sum diverges *)
+(* E6: the clamp p >= 0.01 lets exponents through for which the sum diverges *)
 Theorem E6_kerple_log_needs_more a : 0 < a -> ~ ex_series (kerple_log (1 / 100) a) /\ ~ ex_series (kerple_log 1 a).
 Proof. intros Ha. split; apply kerple_log_diverges; lra. Qed.
 

@@ -6,6 +6,7 @@ From Coq Require Import Reals ZArith QArith Qreals List Psatz Lia.
 From Farfield Require Import Logarithms Ladder Numbers Monomials Taylor.
 Import ListNotations.
 Open Scope R_scope.
+Open Scope lazy_bool_scope. (* a ||| b computes b only if it must *)
 
 Inductive coefficient : Type := Exact (q : Q) | Range (i : I.type).
 
@@ -192,13 +193,13 @@ Definition first_growing (f : expansion) : bool :=
   match f with [] => false | (a, _) :: _ => match msign a with Gt => true | _ => false end end.
 
 Definition fnonpos (f : expansion) : bool :=
-  match f with [] => true | _ => inonpos (lead_range f) || inonpos (range f) end.
+  match f with [] => true | _ => inonpos (lead_range f) ||| inonpos (range f) end.
 Definition fnonneg (f : expansion) : bool :=
-  match f with [] => true | _ => inonneg (lead_range f) || inonneg (range f) end.
+  match f with [] => true | _ => inonneg (lead_range f) ||| inonneg (range f) end.
 Definition fneg_strict (f : expansion) : bool :=
-  match f with [] => false | _ => ineg_strict (lead_range f) || ineg_strict (range f) end.
+  match f with [] => false | _ => ineg_strict (lead_range f) ||| ineg_strict (range f) end.
 Definition fpos (f : expansion) : bool :=
-  match f with [] => false | _ => ipos (lead_range f) || ipos (range f) end.
+  match f with [] => false | _ => ipos (lead_range f) ||| ipos (range f) end.
 
 Variables (X x : R).
 Hypothesis HK : forall i, within (known K i) (logs i X).

@@ -7,6 +7,7 @@ From Coq Require Import Reals ZArith QArith Qreals List Psatz Lia.
 From Farfield Require Import Logarithms Ladder Numbers.
 Import ListNotations.
 Open Scope R_scope.
+Open Scope lazy_bool_scope. (* a &&& b computes b only if it must *)
 
 Definition mono := list Q.
 
@@ -151,7 +152,7 @@ Fixpoint leads_down (a : mono) (i : nat) : bool :=
       else inonpos (iadd prec (iQ prec q) (imul prec (iinv prec (known i)) (slope a' (S i))))
   end.
 
-Definition falls (a : mono) : bool := all_positive (levels a - 1) && leads_down a 0.
+Definition falls (a : mono) : bool := all_positive (levels a - 1) &&& leads_down a 0.
 
 (* the exponent of a monomial at X *)
 Fixpoint kdot (a : mono) (i : nat) : I.type :=

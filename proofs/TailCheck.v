@@ -6,6 +6,7 @@ From Coq Require Import Reals ZArith QArith Qreals Psatz Lia.
 From Coquelicot Require Import Coquelicot.
 From Farfield Require Import Sums Logarithms Numbers Monomials Fields.
 Open Scope R_scope.
+Open Scope lazy_bool_scope. (* a &&& b computes b only if it must *)
 
 Local Opaque within iZ iadd isub imul iQ.
 
@@ -21,14 +22,14 @@ Definition check_trf (eps : Q) (n : Z) (N : nat) : bool :=
   let e := iQ prec eps in
   let least := iadd prec B (lo j) in
   let most := iadd prec B (hi j) in
-  ((first <=? j) && (1 <=? n))%Z &&
+  ((first <=? j) && (1 <=? n))%Z &&&
   if (n <=? j)%Z then
     let keep := isub prec (iZ prec 1) e in
     let before := ihead (Z.to_nat (n - 1)) in
     let here := iadd prec before (term (Z.to_nat (n - 1))) in
-    ipos keep && ineg_strict (isub prec (imul prec keep most) here) && inonneg (isub prec (imul prec keep least) before)
+    ipos keep &&& ineg_strict (isub prec (imul prec keep most) here) &&& inonneg (isub prec (imul prec keep least) before)
   else
-    ipos e && ineg_strict (isub prec (hi n) (imul prec e least)) &&
+    ipos e &&& ineg_strict (isub prec (hi n) (imul prec e least)) &&&
     inonneg (isub prec (lo (n - 1)%Z) (imul prec e most)).
 
 Variable b : nat -> R.
