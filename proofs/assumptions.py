@@ -29,7 +29,8 @@ LETTERS = {
     "FunctionalExtensionality.functional_extensionality_dep": "E",
     "ClassicalDedekindReals.sig_forall_dec": "F",
 }
-ROW = re.compile(r"^\|.*\|\s*((?:`[A-Z]\w*\.\w+`,?\s*)+)\|\s*([^|]*?)\s*\|\s*$", re.MULTILINE)
+STATED = r"none|(?:[CDEF]|\w+\.[\w.]+)(?: (?:[CDEF]|\w+\.[\w.]+))*"  # letters, or axioms by their full names
+ROW = re.compile(rf"^\|.*\|\s*((?:`[A-Z]\w*\.\w+`,?\s*)+)\|\s*({STATED})\s*\|\s*$", re.MULTILINE)
 NAME = re.compile(r"`([A-Z]\w*\.\w+)`")
 
 
