@@ -47,7 +47,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("farfield_assumptions", PROOFS / "assumptions.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -108,7 +109,7 @@ def test_another_version_is_refused(library: Path) -> None:
     assert coqc(source, library).returncode != 0
 
 
-# ------------------------------------------------------------------------------------------- certificates that are false
+# ------------------------------------------------------------------------------------------ certificates that are false
 # the weight in Coq, the logarithm of the weight, a true certificate: claim, depth, exponent, ln_constant, from
 TRUE: dict[str, tuple[str, Callable[[float], float], tuple[str, int, float, float, int]]] = {
     "alibi": ("exp (- (1 / 16) * INR t)", lambda t: -t / 16, ("Upper", 0, 2.0, 0.0, 512)),
