@@ -135,9 +135,9 @@ Definition log_at (i : I.type) : I.type :=
   | _ => let v := enclose_at prec i e in if ipos v then iln prec v else I.nai
   end.
 
-Definition near (z : Z) : bool :=
-  let K := known_at prec (At z) in
-  let i := iZ prec z in
+(* at all x in the interval i *)
+Definition near (i : I.type) : bool :=
+  let K := logs_of prec i 6 in
   let s := kdot prec K (scale_mono (depth c) (exponent c)) 0 in
   kpos K (depth c) &&&
   match says c with
@@ -147,14 +147,19 @@ Definition near (z : Z) : bool :=
   | Finite_support => izero (enclose_at prec i e)
   end.
 
-Fixpoint near_all (z : Z) (n : nat) : bool :=
-  match n with O => true | S m => near z &&& near_all (z + 1) m end.
+(* at the integers a <= z < b: all at once if that is enough, otherwise in two halves *)
+Fixpoint near_all (fuel : nat) (a b : Z) : bool :=
+  (b <=? a)%Z ||| near (ijoin (iZ prec a) (iZ prec (b - 1))) |||
+  match fuel with
+  | O => false
+  | S f => (a + 1 <? b)%Z &&& near_all f a ((a + b) / 2) &&& near_all f ((a + b) / 2) b
+  end.
 
-(* all integers: one by one up to `p`, together from there on *)
+(* all integers: stretch by stretch up to `p`, together from there on *)
 Definition check (p : place) : bool :=
   far p &&&
   match from c, p with
-  | At z, At y => near_all z (Z.to_nat (y - z))
+  | At z, At y => near_all 64 z y
   | Exp_of _, _ => true
   | At _, Exp_of _ => false
   end.
@@ -163,12 +168,12 @@ Definition check (p : place) : bool :=
 Fixpoint search (z : Z) (n : nat) : bool :=
   match n with
   | O => false
-  | S m => if far (At z) then match from c with At y => near_all y (Z.to_nat (z - y)) | Exp_of _ => false end
+  | S m => if far (At z) then match from c with At y => near_all 64 y z | Exp_of _ => false end
            else search (4 * z) m
   end.
 
 Definition check_auto : bool :=
-  match from c with At z => search z 6 | Exp_of q => far (Exp_of q) end.
+  match from c with At z => search z 8 | Exp_of q => far (Exp_of q) end.
 
 (* where the certificate begins with exp(...), the half line begins there too *)
 Definition check_place (p : place) : place := match from c with At _ => p | Exp_of _ => from c end.
@@ -247,52 +252,63 @@ Qed.
 Lemma nai_not_small a b : inonpos (isub prec (iadd prec I.nai a) b) = false /\ inonneg (isub prec (iadd prec I.nai a) b) = false.
 Proof. split; destruct a, b; reflexivity. Qed.
 
-Lemma near_correct z : near z = true -> claim_at (IZR z).
+Lemma near_correct i x : within i x -> near i = true -> claim_at x.
 Proof.
-  unfold near. set (K := known_at prec (At z)).
-  assert (HK : forall i, within (known K i) (logs i (IZR z))) by (intros i; apply (known_at_correct prec (At z))).
+  intros Hi. unfold near. set (K := logs_of prec i 6).
+  assert (HK : forall j, within (known K j) (logs j x)) by (intros j; now apply logs_of_correct).
   intros H. apply Bool.andb_true_iff in H. destruct H as [Hk H].
-  pose proof (kpos_correct K (IZR z) HK _ Hk) as Hl.
-  pose proof (kdot_correct prec K (IZR z) HK (scale_mono (depth c) (exponent c)) 0) as S.
+  pose proof (kpos_correct K x HK _ Hk) as Hl.
+  pose proof (kdot_correct prec K x HK (scale_mono (depth c) (exponent c)) 0) as S.
   set (s := kdot prec K (scale_mono (depth c) (exponent c)) 0) in *.
-  destruct (log_at_correct (iZ prec z) (IZR z) (iZ_correct prec z)) as [W P].
+  destruct (log_at_correct i x Hi) as [W P].
   pose proof (iQ_correct prec (ln_constant c)) as C.
-  assert (D : within (isub prec (iadd prec (log_at (iZ prec z)) s) (iQ prec (ln_constant c)))
-                (ln (eval e (IZR z)) + mdot (scale_mono (depth c) (exponent c)) 0 (IZR z) - Q2R (ln_constant c))).
+  assert (D : within (isub prec (iadd prec (log_at i) s) (iQ prec (ln_constant c)))
+                (ln (eval e x) + mdot (scale_mono (depth c) (exponent c)) 0 x - Q2R (ln_constant c))).
   { apply isub_correct; [now apply iadd_correct|exact C]. }
-  assert (Pos : inonpos (isub prec (iadd prec (log_at (iZ prec z)) s) (iQ prec (ln_constant c))) = true \/
-                inonneg (isub prec (iadd prec (log_at (iZ prec z)) s) (iQ prec (ln_constant c))) = true ->
-                0 < eval e (IZR z)).
+  assert (Pos : inonpos (isub prec (iadd prec (log_at i) s) (iQ prec (ln_constant c))) = true \/
+                inonneg (isub prec (iadd prec (log_at i) s) (iQ prec (ln_constant c))) = true -> 0 < eval e x).
   { intros Q. apply P. intros N. rewrite N in Q. destruct (nai_not_small s (iQ prec (ln_constant c))) as [N1 N2].
     rewrite N1, N2 in Q. destruct Q; discriminate. }
   unfold claim_at. destruct (says c).
   - apply Bool.orb_true_iff in H. destruct H as [H|H].
     + apply log_upper; [exact Hl|apply Pos; now left|now apply (inonpos_correct _ _ H)].
-    + pose proof (enclose_at_correct prec _ _ e (iZ_correct prec z)) as E.
-      assert (Q : Rabs (eval e (IZR z)) * exp (mdot (scale_mono (depth c) (exponent c)) 0 (IZR z))
+    + pose proof (enclose_at_correct prec _ _ e Hi) as E.
+      assert (Q : Rabs (eval e x) * exp (mdot (scale_mono (depth c) (exponent c)) 0 x)
                   - exp (Q2R (ln_constant c)) <= 0).
       { apply (inonpos_correct _ _ H). apply isub_correct; [|now apply iexp_correct].
         apply imul_correct; [now apply iabs_correct|now apply iexp_correct]. }
-      rewrite bound_mono by exact Hl. fold (meval (scale_mono (depth c) (exponent c)) (IZR z)) in Q.
-      pose proof (meval_pos (scale_mono (depth c) (exponent c)) (IZR z)) as Pm.
-      apply (Rmult_le_reg_r (meval (scale_mono (depth c) (exponent c)) (IZR z))); [exact Pm|].
+      rewrite bound_mono by exact Hl. fold (meval (scale_mono (depth c) (exponent c)) x) in Q.
+      pose proof (meval_pos (scale_mono (depth c) (exponent c)) x) as Pm.
+      apply (Rmult_le_reg_r (meval (scale_mono (depth c) (exponent c)) x)); [exact Pm|].
       unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra.
   - apply log_lower; [exact Hl|apply Pos; now right|now apply (inonneg_correct _ _ H)].
-  - apply (izero_correct _ _ H). apply enclose_at_correct, iZ_correct.
+  - apply (izero_correct _ _ H). now apply enclose_at_correct.
 Qed.
 
-Lemma near_all_correct n z y : near_all z n = true -> (z <= y < z + Z.of_nat n)%Z -> claim_at (IZR y).
+Lemma near_all_correct fuel a b z : near_all fuel a b = true -> (a <= z < b)%Z -> claim_at (IZR z).
 Proof.
-  revert z. induction n as [|n IH]; intros z H Hy; [lia|]. cbn [near_all] in H. apply Bool.andb_true_iff in H.
-  destruct H as [H1 H2]. destruct (Z.eq_dec z y) as [<-|N]; [now apply near_correct|].
-  apply (IH (z + 1)%Z H2). lia.
+  revert a b. induction fuel as [|fuel IH]; intros a b H Hz; cbn [near_all] in H;
+    apply Bool.orb_true_iff in H; (destruct H as [H|H]; [apply Bool.orb_true_iff in H; destruct H as [H|H]|]).
+  - apply Z.leb_le in H. lia.
+  - apply (near_correct _ (IZR z)) in H; [exact H|]. apply within_between with (IZR a) (IZR (b - 1)).
+    + apply ijoin_l, iZ_correct.
+    + apply ijoin_r, iZ_correct.
+    + split; apply IZR_le; lia.
+  - discriminate.
+  - apply Z.leb_le in H. lia.
+  - apply (near_correct _ (IZR z)) in H; [exact H|]. apply within_between with (IZR a) (IZR (b - 1)).
+    + apply ijoin_l, iZ_correct.
+    + apply ijoin_r, iZ_correct.
+    + split; apply IZR_le; lia.
+  - apply Bool.andb_true_iff in H. destruct H as [H H2]. apply Bool.andb_true_iff in H. destruct H as [_ H1].
+    destruct (Z_lt_le_dec z ((a + b) / 2)) as [h|h]; [apply (IH _ _ H1)|apply (IH _ _ H2)]; lia.
 Qed.
 
-Lemma claim_at_all y z : far (At z) = true -> near_all y (Z.to_nat (z - y)) = true ->
+Lemma claim_at_all y z : far (At z) = true -> near_all 64 y z = true ->
   forall t, IZR y <= INR t -> claim_at (INR t).
 Proof.
   intros F N t Ht. destruct (Rle_or_lt (IZR z) (INR t)) as [h|h]; [now apply (far_correct (At z))|].
-  rewrite INR_IZR_INZ in *. apply le_IZR in Ht. apply lt_IZR in h. apply (near_all_correct _ y _ N). lia.
+  rewrite INR_IZR_INZ in *. apply le_IZR in Ht. apply lt_IZR in h. apply (near_all_correct 64 y z); [exact N|lia].
 Qed.
 
 Lemma search_correct n y z : from c = At y -> search z n = true -> forall t, IZR y <= INR t -> claim_at (INR t).
@@ -304,7 +320,7 @@ Qed.
 Theorem check_auto_correct (b : nat -> R) : (forall t, b t = eval e (INR t)) -> check_auto = true -> certifies c b.
 Proof.
   intros Hb H t Ht. rewrite Hb. change (claim_at (INR t)). unfold check_auto in H. destruct (from c) as [z|q] eqn:Fr.
-  - now apply (search_correct 6 z z Fr H).
+  - now apply (search_correct 8 z z Fr H).
   - now apply (far_correct (Exp_of q)).
 Qed.
 
