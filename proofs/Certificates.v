@@ -7,7 +7,7 @@
      Finite_support  b(t) = 0 *)
 From Coq Require Import Reals ZArith QArith Qreals List Psatz Lia.
 From Coquelicot Require Import Coquelicot.
-From Farfield Require Import Sums Logarithms Ladder Numbers Monomials Taylor Expansions Formula Analysis.
+From Farfield Require Import Sums Logarithms Ladder Numbers Monomials Taylor Expansions Functions Formula Analysis.
 Import ListNotations.
 Open Scope R_scope.
 Open Scope lazy_bool_scope. (* a &&& b computes b only if it must *)
