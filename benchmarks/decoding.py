@@ -23,11 +23,12 @@ from pathlib import Path
 import torch
 from transformers.cache_utils import DynamicCache
 
-from farfield.nn.cache import SCOPE, BoundedCache
-from farfield.nn.config import FarfieldConfig
+from farfield.nn.cache.cache import BoundedCache
+from farfield.nn.cache.certificate import SCOPE
+from farfield.nn.cache.streaming import stream_losses
+from farfield.nn.decoder.config import FarfieldConfig
+from farfield.nn.decoder.model import FarfieldForCausalLM
 from farfield.nn.denormals import flush_denormals
-from farfield.nn.model import FarfieldForCausalLM
-from farfield.nn.streaming import stream_losses
 
 
 class LeanCache(DynamicCache):
@@ -98,11 +99,12 @@ def stream(options):
         from tokenizers import Tokenizer
         from transformers import AutoModelForCausalLM
 
-        from farfield.data import open_corpus, tokenise
+        from farfield.data.corpus import open_corpus
+        from farfield.data.tokens import tokenize
 
         model = AutoModelForCausalLM.from_pretrained(options.run).eval()
-        tokeniser = Tokenizer.from_file(str(Path(options.run) / "tokenizer.json"))
-        text = tokenise(open_corpus("python"), "test", tokeniser)
+        tokenizer = Tokenizer.from_file(str(Path(options.run) / "tokenizer.json"))
+        text = tokenize(open_corpus("python"), "test", tokenizer)
         tokens = torch.from_numpy(text.ids[: options.stream].astype("int64"))
     else:
         torch.manual_seed(0)

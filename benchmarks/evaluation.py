@@ -66,8 +66,8 @@ def our_model() -> Any:
     import torch
 
     from farfield.measure.models import as_model
-    from farfield.nn.config import FarfieldConfig
-    from farfield.nn.model import FarfieldForCausalLM
+    from farfield.nn.decoder.config import FarfieldConfig
+    from farfield.nn.decoder.model import FarfieldForCausalLM
 
     torch.manual_seed(0)
     config = FarfieldConfig(**SIZE, num_hidden_layers=6, num_attention_heads=8, intermediate_size=2048)
@@ -166,16 +166,17 @@ def slid(length: int, tokens: int) -> dict[str, float]:
 def perplexities(run: str, window: int, tokens: int) -> dict[str, Any]:
     """What a trained model gives by each protocol, on the same tokens."""
     from farfield.measure.loading import load_model, load_text
-    from farfield.measure.perplexity import Task, measure
+    from farfield.measure.perplexity import measure
+    from farfield.measure.results import Condition
 
     model = load_model(run)
     text = load_text(model, tokens=tokens)
     full = len(text) - 1
     tasks = {
-        "sliding": Task(window, "sliding", stride=1),
-        "windowed": Task(full, "windowed", window=window),
-        "non_overlapping": Task(window, "non-overlapping"),
-        "full": Task(full, "non-overlapping"),
+        "sliding": Condition(window, "sliding", stride=1),
+        "windowed": Condition(full, "windowed", window=window),
+        "non_overlapping": Condition(window, "non-overlapping"),
+        "full": Condition(full, "non-overlapping"),
     }
     rows = {name: measure(model, text.ids, task) for name, task in tasks.items()}
     table = {name: {"perplexity": row.perplexity, "seconds": row.seconds} for name, row in rows.items()}

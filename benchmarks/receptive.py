@@ -33,10 +33,10 @@ from rich.progress import track
 from rich.table import Table
 
 from farfield.formula import Node, parse
-from farfield.readings import Algebra, evaluate
-from farfield.theory import evaluation, series
-from farfield.theory.precision import precision
-from farfield.theory.receptive import trf
+from farfield.formula.algebras import Algebra, evaluate
+from farfield.theory.exact.precision import precision
+from farfield.theory.fields.receptive import trf
+from farfield.theory.sums import evaluation, series
 
 ROOT = Path(__file__).parent.parent
 ORACLE = json.loads((ROOT / "tests" / "oracles" / "trf.json").read_text(encoding="utf-8"))["series"]

@@ -22,8 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from farfield.estimate import peak_memory
-from farfield.presets import PRESETS
+from farfield.training.estimate import peak_memory
+from farfield.training.settings import preset_settings
 
 ROWS = {"small": 32, "paper-wikitext": 2}  # samples in a step
 LONG = 9216  # 18 times 512
@@ -35,8 +35,8 @@ def model_of(kind: str, shape: dict[str, Any]) -> Any:
     import torch
     from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel
 
-    from farfield.nn.config import FarfieldConfig
-    from farfield.nn.model import FarfieldForCausalLM
+    from farfield.nn.decoder.config import FarfieldConfig
+    from farfield.nn.decoder.model import FarfieldForCausalLM
 
     torch.manual_seed(0)
     words, width, layers, heads = shape["vocabulary"], shape["width"], shape["layers"], shape["heads"]
@@ -67,7 +67,7 @@ def time_size(size: str, repeats: int) -> dict[str, Any]:
     from farfield.nn.denormals import flush_denormals
 
     torch.set_num_threads(1)
-    shape = PRESETS[size]
+    shape = preset_settings(size).model_dump()
     ids = torch.randint(shape["vocabulary"], (ROWS[size], shape["length"]), generator=torch.Generator().manual_seed(1))
     models = {kind: model_of(kind, shape).train() for kind in ("ours", *RIVALS)}
     optimizers = {kind: torch.optim.AdamW(m.parameters(), lr=1e-4, fused=True) for kind, m in models.items()}
@@ -103,7 +103,7 @@ def evaluate_long() -> None:
     import torch
 
     torch.set_num_threads(1)
-    shape = PRESETS["paper-wikitext"]
+    shape = preset_settings("paper-wikitext").model_dump()
     model = model_of("ours", shape).eval()
     loaded = peak_memory()
     ids = torch.randint(shape["vocabulary"], (1, LONG))

@@ -22,12 +22,13 @@ from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import DynamicCache
 
-import farfield.nn.model
-from farfield.data import open_corpus, tokenise
-from farfield.nn.cache import SCOPE
-from farfield.nn.sources import biases_of
-from farfield.nn.streaming import change_of_loss, stream_losses
-from farfield.theory.truncation import smallest_window, threshold_window
+import farfield.nn.decoder.model
+from farfield.data.corpus import open_corpus
+from farfield.data.tokens import tokenize
+from farfield.nn.cache.certificate import SCOPE
+from farfield.nn.cache.sources import biases_of
+from farfield.nn.cache.streaming import change_of_loss, stream_losses
+from farfield.theory.fields.windows import smallest_window, threshold_window
 
 
 class LogitCache(DynamicCache):
@@ -50,8 +51,8 @@ class LogitCache(DynamicCache):
 
 def measured(run, options):
     model = AutoModelForCausalLM.from_pretrained(run).eval()
-    tokeniser = Tokenizer.from_file(str(Path(run) / "tokenizer.json"))
-    text = tokenise(open_corpus("python"), "test", tokeniser)
+    tokenizer = Tokenizer.from_file(str(Path(run) / "tokenizer.json"))
+    text = tokenize(open_corpus("python"), "test", tokenizer)
     tokens = torch.from_numpy(text.ids[: options.tokens].astype("int64"))
     biases = biases_of(model)
     cache = LogitCache(biases)
@@ -147,7 +148,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path(__file__).parent.parent / "docs/benchmarks/windows")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    assert farfield.nn.model  # makes transformers know our models
+    assert farfield.nn.decoder.model  # makes transformers know our models
     result = {
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {platform.system()}, torch {torch.__version__}",

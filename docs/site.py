@@ -1,10 +1,11 @@
-"""What the site needs beyond the pages: those of the root, Markdown as GitHub reads it, and arguments as lists.
+"""What the site needs beyond the pages: those of the root, the map of files, Markdown as GitHub reads it.
 
 mkdocs.yml names this file as a hook of mkdocs, and `Arguments` as an extension of griffe, which reads the docstrings.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ FROM_THE_ROOT = {
     "CHANGELOG.md": "changelog.md",
 }
 FIGURES = "results/figures"
+MAPPED = ("src/farfield", "tests", "benchmarks")  # the folders of the map of files
 FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -30,7 +32,34 @@ def on_files(files: Files, config: Any) -> Files:
             files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
     for figure in sorted((ROOT / FIGURES).glob("*.png")):
         files.append(File.generated(config, f"{FIGURES}/{figure.name}", abs_src_path=str(figure)))
+    files.append(File.generated(config, "files.md", content=map_of_files()))
     return files
+
+
+def map_of_files() -> str:
+    """Every Python file with the first sentence of its docstring, folder by folder."""
+    out = [
+        "# Every file",
+        "Written when the site is built, from the first lines of each docstring.",
+    ]
+    for top in MAPPED:
+        folders = sorted({path.parent for path in (ROOT / top).rglob("*.py")})
+        for folder in folders:
+            own = folder / "__init__.py"
+            out.append(f"## {folder.relative_to(ROOT)}/")
+            if own.exists():
+                out.append(_sentence(own))
+            rows = [f"| `{path.name}` | {_sentence(path)} |" for path in sorted(folder.glob("*.py")) if path != own]
+            if rows:
+                out.append("\n".join(["| file | what it is |", "| --- | --- |", *rows]))
+    return "\n\n".join(out) + "\n"
+
+
+def _sentence(path: Path) -> str:
+    """The first sentence of a file's docstring, safe in a table."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    first = " ".join(text.split("\n\n")[0].split())
+    return first.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

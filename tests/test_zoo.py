@@ -1,10 +1,17 @@
 """The zoo holds every encoding of the paper, in its trained and its printed form."""
 
+import json
 import math
+import os
+import re
+import subprocess
+import sys
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+import farfield
 from farfield import zoo
 from farfield.formula import FormulaError, parse
 
@@ -97,26 +104,26 @@ def test_there_is_at_least_one_head(heads):
 
 
 def test_the_values_of_each_head():
-    assert zoo.find("alibi").values(8) == [{"k": Fraction(1, 2**h)} for h in range(1, 9)]
-    assert zoo.find("kerple-log").values(3) == [{}, {}, {}]
-    assert zoo.find("window").values(2) == [{}, {}]
-    sandwich = zoo.find("sandwich").values(8, width=64)
+    assert zoo.find("alibi").heads(8) == [{"k": Fraction(1, 2**h)} for h in range(1, 9)]
+    assert zoo.find("kerple-log").heads(3) == [{}, {}, {}]
+    assert zoo.find("window").heads(2) == [{}, {}]
+    sandwich = zoo.find("sandwich").heads(8, width=64)
     assert sandwich[0] == {"r": 10_000, "d": 128, "s": 1}
     assert sandwich[7]["s"] == 8
-    assert [row["s"] for row in zoo.find("sandwich").values(12)] == [Fraction(8 * h, 12) for h in range(1, 13)]
+    assert [row["s"] for row in zoo.find("sandwich").heads(12)] == [Fraction(8 * h, 12) for h in range(1, 13)]
 
 
 @pytest.mark.parametrize("heads", [1, 3, 8, 12])
 @pytest.mark.parametrize("name", [n for n, e in zoo.ENCODINGS.items() if e.formula is not None])
 def test_each_heads_values_can_be_bound(name, heads):
     encoding = zoo.ENCODINGS[name]
-    for values in encoding.values(heads):
+    for values in encoding.heads(heads):
         bound = encoding.formula.bind(values)
         assert set(bound.parameters) == set(encoding.formula.parameters) - set(values)
 
 
 def test_the_trained_form_of_type1_with_slope_one_sixteenth():
-    formula = zoo.find("type1").formula.bind(k=Fraction(1, 16))
+    formula = zoo.find("type1").formula.bind({"k": Fraction(1, 16)})
     assert formula.float(16) == pytest.approx(-math.log(2))
 
 
@@ -129,7 +136,7 @@ def test_kerple_starts_and_stays_where_its_authors_say():
 
 
 def test_the_bucket_of_t5():
-    """Exact below 16, then logarithmic, the last from 128 on: the buckets of T5 for a causal model with 32 buckets."""
+    """Exact below 16, then logarithmic up to 128, the last from 113 on: T5's 32 buckets for a causal model."""
 
     def reference(t):
         if t < 16:
@@ -140,6 +147,9 @@ def test_the_bucket_of_t5():
     for t in range(400):
         assert bucket.float(t) == reference(t), t
     assert len({bucket.float(t) for t in range(400)}) == zoo.T5_BUCKETS
+    last = min(t for t in range(400) if bucket.float(t) == zoo.T5_BUCKETS - 1)
+    assert last == 113
+    assert zoo.find("t5").formula == parse(f"where(t < {last}, near, far)")
 
 
 def test_a_formula_is_found_as_an_encoding_of_its_own():
@@ -164,7 +174,115 @@ def test_what_is_neither_name_nor_formula_is_refused(text):
 
 
 def test_the_window_counts_the_token_itself():
-    formula = zoo.find("window").formula.bind(w=4)
+    formula = zoo.find("window").formula.bind({"w": 4})
     assert [formula.float(t) for t in range(5)] == [0, 0, 0, 0, -math.inf]
-    printed = zoo.find("window-paper").formula.bind(w=4)
+    printed = zoo.find("window-paper").formula.bind({"w": 4})
     assert printed.float(4) == 0  # as printed, w + 1 tokens
+
+
+# ------------------------------------------------------------------------------------------------- how a head gets them
+def test_what_is_given_comes_before_the_rules():
+    sandwich = zoo.find("sandwich")
+    assert sandwich.heads(2, {"s": 3}) == [{"r": 10_000, "d": 128, "s": 3}] * 2
+    assert [row["s"] for row in sandwich.heads(2, {"s": [1, "1/2"]})] == [1, "1/2"]
+    assert sandwich.heads(width=32) == [{"r": 10_000, "d": 64}]  # without heads, nothing that differs between them
+    assert zoo.find("-k*t").heads(2) == zoo.find("alibi").heads(2)
+    assert zoo.find("-m*t").heads(2) == [{}, {}]
+    with pytest.raises(FormulaError, match="no parameter 'x'"):
+        sandwich.heads(2, {"x": 3})
+    for heads in (0, -1, 4097, 10**9, 2.5, True, "8"):
+        with pytest.raises(ValueError, match="from 1 to 4096"):
+            sandwich.heads(heads)
+
+
+def test_one_place_knows_how_a_head_gets_its_parameters():
+    """Nobody else asks a rule for its values, or has a width of its own."""
+    package = Path(zoo.__file__).parent
+    for path in package.rglob("*.py"):
+        if path.name != "zoo.py":
+            text = path.read_text(encoding="utf-8")
+            assert ".rule(width" not in text, path
+            assert "rule(64)" not in text, path
+            assert not re.search(r"\bPerHead\)[^\n]*\n[^\n]*\.rule\(", text), path
+
+
+# ------------------------------------------------------------------------------------------------- others' encodings
+@pytest.fixture
+def own_zoo(monkeypatch):
+    monkeypatch.setattr(zoo.ENCODINGS, "_known", dict(zoo.ENCODINGS._known))
+
+
+@pytest.mark.usefixtures("own_zoo")
+def test_a_registered_encoding_works_like_a_named_one():
+    farfield.register(farfield.Encoding("root", "-sqrt(k*t)", (zoo.SLOPE,), source="here"))
+    assert "root" in farfield.ENCODINGS
+    assert farfield.check("root").condition == "converges for every k > 0"
+    assert farfield.trf("root", "0.01", parameters={"k": 1}) == farfield.trf("-sqrt(t)", "0.01")
+    assert farfield.layer("root", "0.01", 2).heads[0].parameters == {"k": Fraction(1, 16)}
+    farfield.register(farfield.Encoding("spun", None, note="turns: the theorem does not apply"))
+    assert farfield.check("spun").verdict == "not-applicable"
+
+
+@pytest.mark.usefixtures("own_zoo")
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        (zoo.Encoding("alibi", "-t"), "there is an encoding 'alibi' already"),
+        (zoo.Encoding("type1-paper", "-t"), "already"),
+        (zoo.Encoding("mine", "-t^2"), "not a power"),
+        (zoo.Encoding("mine", ""), "empty"),
+        (zoo.Encoding("My Own", "-t"), "a-z, 0-9 and hyphens"),
+        (zoo.Encoding("-t", "-t"), "a-z, 0-9 and hyphens"),
+        (zoo.Encoding("mine", "-t", (zoo.SLOPE,)), "no parameter 'k'"),
+        ("mine", "only an Encoding"),
+        (None, "only an Encoding"),
+    ],
+)
+def test_a_broken_encoding_is_refused_in_one_sentence(encoding, said):
+    before = list(zoo.ENCODINGS)
+    with pytest.raises(ValueError, match=said) as caught:
+        farfield.register(encoding)
+    assert "\n" not in str(caught.value)
+    assert list(zoo.ENCODINGS) == before
+
+
+def installed(folder, name, points, module):
+    """A package that offers encodings, as an installer leaves it on the path."""
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(f"[farfield.encodings]\n{points}\n", encoding="utf-8")
+    (folder / f"{name}.py").write_text(module, encoding="utf-8")
+
+
+def run(folder, *command):
+    paths = os.pathsep.join([str(folder), str(Path(farfield.__file__).parents[1])])
+    environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"}
+    return subprocess.run(
+        [sys.executable, "-m", "farfield", *command], capture_output=True, text=True, env=environment, check=False
+    )
+
+
+def test_installed_packages_add_encodings(tmp_path):
+    module = (
+        "from farfield import Encoding\n"
+        "ROOT = Encoding('their-root', '-sqrt(a*t)', source='they')\n"
+        "MORE = [Encoding('their-line', '-a*t'), Encoding('their-log', '-2*log(t + 1)')]\n"
+    )
+    installed(tmp_path, "theirs", "root = theirs:ROOT\nmore = theirs:MORE", module)
+    assert "converges if and only if a > 0" in run(tmp_path, "check", "their-root").stdout
+    assert json.loads(run(tmp_path, "check", "their-log", "--json").stdout)["trf"][2]["tokens"] == "61"
+    listed = run(tmp_path, "zoo").stdout
+    assert all(name in listed for name in ("their-root", "their-line", "their-log", "alibi"))
+    assert "there is no encoding 'their-rot'; did you mean 'their-root'?" in run(tmp_path, "check", "their-rot").stderr
+
+
+def test_a_broken_package_does_no_harm(tmp_path):
+    module = "from farfield import Encoding\nBAD = Encoding('bad', '-t^2')\nTAKEN = Encoding('alibi', '-t')\n"
+    installed(tmp_path, "broken", "bad = broken:BAD\ntaken = broken:TAKEN\ngone = broken:NOTHING", module)
+    assert run(tmp_path, "check", "alibi").stderr == ""
+    listed = run(tmp_path, "zoo")
+    assert listed.returncode == 0
+    assert "type1" in listed.stdout
+    for said in ("'bad' of broken was left out", "'taken' of broken was left out", "'gone' of broken was left out"):
+        assert said in listed.stderr

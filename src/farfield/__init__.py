@@ -3,57 +3,31 @@
 In Python:
 
     import farfield as ff
-    ff.check("-2*log(t + 1)")          # verdict and proof
-    ff.trf("type1", 1e-3, k="1/16")    # how many tokens hold all but a thousandth of the weight
-    ff.design("alibi", 4096, 0.01)     # which slope sees 4,096 tokens
+    ff.check("-2*log(t + 1)")                         # verdict and proof
+    ff.trf("type1", 1e-3, parameters={"k": "1/16"})   # how many tokens hold all but a thousandth of the weight
+    ff.design("alibi", 4096, 0.01)                    # which slope sees 4,096 tokens
 
-Everything else is found by name in this package; README.md has a tour.
+The public API stands in `__init__.pyi`, on one screen. Everything is imported when it is first used: `import farfield`
+costs next to nothing, and never brings torch.
 """
-
-from __future__ import annotations
 
 import importlib
 from typing import Any
 
-from farfield import registration
+import lazy_loader
+
+from farfield.nn.decoder import registration
 
 __version__ = "0.1.0"
-
-# Everything is imported when it is first used: `import farfield` costs next to nothing, and never brings torch.
-_PLACES = {
-    "check": "farfield.theory.convergence",
-    "Verdict": "farfield.theory.convergence",
-    "parse": "farfield.formula",
-    "Formula": "farfield.formula",
-    "FormulaError": "farfield.formula",
-    "series": "farfield.theory.series",
-    "trf": "farfield.theory.receptive",
-    "reach": "farfield.theory.receptive",
-    "leak": "farfield.theory.receptive",
-    "layer": "farfield.theory.layers",
-    "model_reach": "farfield.theory.layers",
-    "law": "farfield.theory.law",
-    "compare": "farfield.theory.comparison",
-    "design": "farfield.theory.design",
-    "ENCODINGS": "farfield.zoo",
-    "find": "farfield.zoo",
-    "BoundedCache": "farfield.nn.cache",
-    "bound": "farfield.nn.bounded",
-}
-
-__all__ = [*_PLACES]
-
-
-registration.install()  # AutoModelForCausalLM.from_pretrained finds our models after `import farfield`
+_lazily, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
-    if name in ("nn", "theory", "zoo"):
-        return importlib.import_module(f"farfield.{name}")
-    raise AttributeError(f"module 'farfield' has no attribute {name!r}")
+    if name == "study":  # the package, which can be called as the function
+        return importlib.import_module("farfield.study")
+    return _lazily(name)
 
 
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_PLACES, "nn"])
+globals().pop("__lazy_shadowed__", None)  # lazy_loader would put the function in the place of that package
+
+registration.install()  # AutoModelForCausalLM.from_pretrained finds our models after `import farfield`

@@ -1,6 +1,7 @@
 """Every named encoding: one formula each, where it comes from, and how each head gets its parameters.
 
-To add one, write its formula here; it then appears in every command, in the models and in the documentation.
+To add one, write its formula here; it then appears in every command, in the models and in the documentation. Others
+add theirs with `farfield.register`, or by an entry point in the group "farfield.encodings".
 `formula` is the form that was trained, `paper` the form as printed in "Exploring Transformer Extrapolation"
 (AAAI 2024), which carries no scale per head; `NAME-paper` names the printed one.
 """
@@ -8,14 +9,21 @@ To add one, write its formula here; it then appears in every command, in the mod
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from farfield.formula import Formula, FormulaError, parse
 
-Value = Fraction | str  # an exact constant, or its text where it is irrational: "2**(-1/2)"
+Value = Fraction | str | float | int  # a number, or a constant as text where it is irrational: "2**(-1/2)"
+WIDTH = 64  # of a head, where nobody says otherwise
+MOST_HEADS = 4096
+ENTRY_POINTS = "farfield.encodings"
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 def slopes(heads: int) -> list[Value]:
@@ -76,7 +84,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Encoding:
-    """A positional encoding; `formula` is None where it is no bias and the theorem has nothing to say."""
+    """A positional encoding; `formula` is None where it is no bias and the theorem has nothing to say.
+
+    Args:
+        name: small letters, digits and hyphens.
+        text: the formula of the bias r(t), or of the weight after "weight:".
+        parameters: how each head gets the parameters of the formula; those that are not named here must be given.
+        paper: the printed form, where it differs from the trained one.
+        source: who described it.
+        note: what a reader should know.
+    """
 
     name: str
     text: str | None
@@ -90,26 +107,54 @@ class Encoding:
     def formula(self) -> Formula | None:
         return None if self.text is None else parse(self.text)
 
-    def open_names(self) -> set[str]:
-        """The parameters of its formula."""
-        return set() if self.formula is None else set(self.formula.parameters)
+    def rule(self, name: str) -> PerHead | Fixed | Learned | None:
+        """How a head gets a parameter; in a formula that a person typed, `k` is the ALiBi slope."""
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter.given
+        return SLOPE.given if name == "k" and not self.parameters else None
 
-    def ruled(self) -> tuple[Parameter, ...]:
-        """The parameters that get their value by a rule; in a formula that a person typed, `k` is the ALiBi slope."""
-        typed = not self.parameters and "k" in self.open_names()
-        return (SLOPE,) if typed else self.parameters
+    def heads(
+        self, count: int | None = None, parameters: Mapping[str, Any] | None = None, *, width: int = WIDTH
+    ) -> list[dict[str, Value]]:
+        """The parameters of each head that are known before training; learned ones are left open.
 
-    def values(self, heads: int, width: int = 64) -> list[dict[str, Value]]:
-        """For each head, the parameters that are known before training (learned ones are left open)."""
-        given: list[dict[str, Value]] = [{} for _ in range(heads)]
-        for p in self.ruled():
-            if isinstance(p.given, PerHead):
-                for head, value in zip(given, p.given.rule(heads, width), strict=True):
-                    head[p.name] = value
-            elif isinstance(p.given, Fixed) and p.given.rule is not None:
-                for head in given:
-                    head[p.name] = p.given.rule(width)
-        return given
+        Args:
+            count: how many heads; None is one set of values without those that differ between heads.
+            parameters: what was given: one value for all heads, or a list with one for each. It comes before the
+                encoding's own rules.
+            width: of one head; Sandwich takes its number of terms from it.
+        """
+        given = dict(parameters or {})
+        names = () if self.formula is None else self.formula.parameters
+        for name in given:
+            if name not in names and self.formula is not None:
+                self.formula.require(name)
+        lists = {name: v for name, v in given.items() if isinstance(v, list | tuple)}
+        lengths = {len(v) for v in lists.values()}
+        total = count if count is not None else lengths.pop() if len(lengths) == 1 else 1
+        if isinstance(total, bool) or not isinstance(total, int) or not 1 <= total <= MOST_HEADS:
+            raise ValueError(
+                f"the number of heads must be a whole number from 1 to {MOST_HEADS}, not {str(total)[:20]}"
+            )
+        for name, several in lists.items():
+            if len(several) != total:
+                raise ValueError(f"the parameter {name} has {len(several)} values for {total} heads")
+        rows: list[dict[str, Value]] = [{} for _ in range(total)]
+        for name in names:
+            rule = self.rule(name)
+            values: Sequence[Value]
+            if name in given:
+                values = lists.get(name) or [given[name]] * total
+            elif isinstance(rule, PerHead) and count is not None:
+                values = rule.rule(total, width)
+            elif isinstance(rule, Fixed) and rule.rule is not None:
+                values = [rule.rule(width)] * total
+            else:
+                continue
+            for row, value in zip(rows, values, strict=True):
+                row[name] = value
+        return rows
 
 
 SLOPE = Parameter("k", "k > 0", PerHead(lambda heads, _: slopes(heads), "ALiBi slope"))
@@ -164,7 +209,7 @@ _ALL = [
     Encoding("none", "0", (), None, "Haviv et al. 2022 (NoPE)", "no encoding at all"),
     Encoding(
         "t5",
-        "where(t < 128, near, far)",
+        "where(t < 113, near, far)",
         (
             Parameter("near", "", Learned((0, 0), float("-inf"))),
             Parameter("far", "", Learned((0, 0), float("-inf"))),
@@ -188,7 +233,7 @@ _ALL = [
     ),
 ]
 
-# T5's bucket of a distance: exact below 16, then logarithmic, the last one from 128 on (32 buckets).
+# T5's bucket of a distance: exact below 16, then logarithmic up to the maximum 128; the last of the 32 begins at 113.
 T5_BUCKET = "where(t < 16, t, min(31, 16 + floor(16*log(max(t, 16)/16)/log(8))))"
 T5_BUCKETS = 32
 
@@ -201,14 +246,92 @@ def _printed(e: Encoding) -> Encoding:
     return replace(e, name=f"{e.name}-paper", text=e.paper, parameters=used, paper=None)
 
 
-ENCODINGS: dict[str, Encoding] = {e.name: e for e in _ALL}
-ENCODINGS |= {f"{e.name}-paper": _printed(e) for e in _ALL if e.paper is not None and e.paper != e.text}
+class _Zoo(Mapping[str, Encoding]):
+    """Every named encoding by its name; those of other packages are looked up when a name is not one of ours."""
+
+    def __init__(self, own: Sequence[Encoding]):
+        self._known = {e.name: e for e in own}
+        self._known |= {f"{e.name}-paper": _printed(e) for e in own if e.paper is not None and e.paper != e.text}
+        self._complete = False
+
+    def add(self, encoding: Encoding) -> None:
+        self._known[encoding.name] = encoding
+
+    def __getitem__(self, name: str) -> Encoding:
+        if name not in self._known and _NAME.fullmatch(name):
+            self._load()
+        return self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        if name not in self._known and isinstance(name, str) and _NAME.fullmatch(name):
+            self._load()
+        return name in self._known
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        self._load()
+        return len(self._known)
+
+    def _load(self) -> None:
+        """Register what installed packages offer, once; a broken one is named in a warning and left out."""
+        if self._complete:
+            return
+        self._complete = True
+        from importlib.metadata import entry_points
+
+        for point in entry_points(group=ENTRY_POINTS):
+            try:
+                offered = point.load()
+                for encoding in offered if isinstance(offered, list | tuple) else [offered]:
+                    register(encoding)
+            except Exception as error:
+                who = point.dist.name if point.dist is not None else "a package"
+                warnings.warn(f"the encoding {point.name!r} of {who} was left out: {error}", stacklevel=4)
 
 
-def find(name_or_formula: str, *, weight: bool = False) -> Encoding:
-    """The encoding of that name, or one made from the text of a formula."""
+ENCODINGS = _Zoo(_ALL)
+
+
+def register(encoding: Encoding) -> Encoding:
+    """Add an encoding to the zoo: its name then works wherever one is expected.
+
+    Args:
+        encoding: a name that is not taken, and its formula.
+
+    Returns:
+        The encoding itself.
+    """
+    if not isinstance(encoding, Encoding):
+        raise ValueError(f"only an Encoding can be registered, not {type(encoding).__name__}")
+    if not isinstance(encoding.name, str) or not _NAME.fullmatch(encoding.name) or len(encoding.name) > 40:
+        shown = str(encoding.name)[:40]
+        raise ValueError(f"the name of an encoding is made of a-z, 0-9 and hyphens, and begins with a-z, not {shown!r}")
+    if encoding.name in ENCODINGS:
+        raise ValueError(f"there is an encoding {encoding.name!r} already")
+    names = set() if encoding.formula is None else set(encoding.formula.parameters)  # also refuses a broken formula
+    for parameter in encoding.parameters:
+        if parameter.name not in names:
+            raise ValueError(f"the formula of {encoding.name!r} has no parameter {parameter.name!r}")
+    ENCODINGS.add(encoding)
+    return encoding
+
+
+def find(name_or_formula: str | Formula | Encoding, *, weight: bool = False) -> Encoding:
+    """The encoding of that name, or one made from a formula.
+
+    Args:
+        name_or_formula: a name from the zoo, the text of a formula, a `Formula` or an `Encoding`.
+        weight: the text gives the weight b(t) = exp(r(t)) instead of the bias.
+    """
+    if isinstance(name_or_formula, Encoding):
+        return name_or_formula
+    if isinstance(name_or_formula, Formula):
+        return _of_formula(name_or_formula)
     key = name_or_formula.strip().lower() if isinstance(name_or_formula, str) else ""
-    if key in ENCODINGS and not weight:
+    if not weight and key in ENCODINGS:
         return ENCODINGS[key]
     try:
         formula = parse(name_or_formula, weight=weight)
@@ -217,7 +340,42 @@ def find(name_or_formula: str, *, weight: bool = False) -> Encoding:
         raise
     if "t" not in formula.node.free() and formula.parameters:
         _suggest(key, name_or_formula)
-    return Encoding(formula.text(), formula.text())
+    return _of_formula(formula)
+
+
+def _of_formula(formula: Formula) -> Encoding:
+    encoding = Encoding(formula.text(), formula.text())
+    encoding.__dict__["formula"] = formula  # as it is: nothing is parsed again
+    return encoding
+
+
+def number(value: Value) -> float:
+    """A value of a parameter as a double."""
+    return parse(value).float(0.0) if isinstance(value, str) else float(value)
+
+
+def bound_formula(
+    encoding: str | Formula | Encoding, parameters: Mapping[str, Any] | None = None, *, width: int = WIDTH
+) -> Formula:
+    """The formula of an encoding with every parameter given its value; one sentence if something is missing.
+
+    Args:
+        encoding: a name from the zoo, a formula, or an `Encoding`.
+        parameters: a value for each parameter that the encoding leaves open.
+        width: of one head.
+    """
+    if isinstance(encoding, Formula) and not encoding.parameters and not parameters:
+        return encoding
+    known = find(encoding)
+    if known.formula is None:
+        raise ValueError(f"{known.name} has no bias r(t), so it has no receptive field of this kind")
+    formula = known.formula.bind(known.heads(None, parameters, width=width)[0])
+    if formula.parameters:
+        many, names = len(formula.parameters) > 1, ", ".join(formula.parameters)
+        what, them = ("parameters", "them values") if many else ("parameter", "it a value")
+        example = f"such as {formula.parameters[0]} = 1/16"
+        raise ValueError(f"{known.name} leaves the {what} {names} open: give {them}, {example}")
+    return formula
 
 
 def _suggest(key: str, text: str) -> None:

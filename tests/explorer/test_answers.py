@@ -13,8 +13,8 @@ import pytest
 
 from farfield.explorer.answer import answer
 from farfield.explorer.question import read
-from farfield.theory.convergence import check
-from farfield.theory.receptive import trf
+from farfield.theory.fields.receptive import trf
+from farfield.theory.verdict.convergence import check
 from farfield.zoo import ENCODINGS
 
 FARFIELD = Path(sys.executable).with_name("farfield")
@@ -24,43 +24,67 @@ def ask(kind, *fields):
     return answer(read(kind, list(fields)))
 
 
+OF = {  # the fields of each part of an answer, beside those of the encoding itself
+    "verdict": (), "code": ("epsilon", "bound"), "fields": ("epsilon",), "window": ("context", "epsilon", "bound"),
+    "drawn": ("context",), "claimed": ("context", "epsilon"),
+}  # fmt: skip
+
+
+def whole(*fields):
+    """All that the page shows of an encoding, asked part by part as the page does."""
+    own = [(name, value) for name, value in fields if name in ("f", "set", "heads", "head", "from")]
+    found = {}
+    for kind, more in OF.items():
+        if kind in ("verdict", "code") or found["verdict"]["verdict"] != "not-applicable":
+            found |= {kind: ask(kind, *own, *(f for f in fields if f[0] in more))}
+            found |= found["verdict"] if kind == "verdict" else {}
+    while found.get("fields", {}).get("rest"):
+        skip = len(found["fields"]["rows"])
+        further = ask("fields", *own, *(f for f in fields if f[0] == "epsilon"), ("skip", str(skip)))
+        found["fields"] = {**further, "rows": [*found["fields"]["rows"], *further["rows"]]}
+    return found
+
+
 def words(tree):
     """The text of a tree of MathML."""
     return "".join(part if isinstance(part, str) else words(part) for part in tree[1:])
 
 
 def tokens(found):
-    return {row["epsilon"]: row["exact"] for row in found["table"]}
+    return {row["epsilon"]: row["exact"] for row in found["fields"]["rows"]}
 
 
 def test_type_1_as_printed():
-    found = ask("encoding", ("f", "-2*log(t + 1)"))
+    found = whole(("f", "-2*log(t + 1)"))
     assert found["verdict"]["verdict"] == "converges"
-    assert found["sum"].startswith("1.644934066848226")  # pi**2/6
+    assert found["fields"]["sum"].startswith("1.644934066848226")  # pi**2/6
     assert tokens(found)["1e-3"] == "608"
     assert tokens(found)["1e-12"] == "607927101854"
     assert words(found["math"]).replace("\u2061", "").replace("\u2062", "") == "r(t)=−2ln(t+1)"
 
 
 def test_the_heads_and_their_slopes():
-    assert [row["tokens"][2] for row in ask("heads", ("f", "alibi"), ("heads", "8"))["rows"]] == [
-        "10", "19", "37", "74", "148", "295", "590", "1179",
-    ]  # fmt: skip
-    third = ask("encoding", ("f", "alibi"), ("heads", "8"), ("head", "3"))
+    rows: list = []
+    while len(rows) < 8:
+        found = ask("heads", ("f", "alibi"), ("heads", "8"), ("skip", str(len(rows))))
+        rows += found["rows"]
+        assert found["rest"] == 8 - len(rows)
+    assert [row["tokens"][2] for row in rows] == ["10", "19", "37", "74", "148", "295", "590", "1179"]
+    third = whole(("f", "alibi"), ("heads", "8"), ("head", "3"))
     assert third["parameters"][0]["text"] == "1/8"
     assert tokens(third)["0.01"] == "37"
-    typed = ask("encoding", ("f", "-k*t"), ("heads", "8"), ("head", "3"))  # a typed k is a slope too, as in a model
+    typed = whole(("f", "-k*t"), ("heads", "8"), ("head", "3"))  # a typed k is a slope too, as in a model
     assert tokens(typed) == tokens(third)
 
 
 def test_a_value_that_was_set_is_exact():
-    found = ask("encoding", ("f", "alibi"), ("set", "0.k=log(2)"), ("epsilon", "1/8"))
+    found = whole(("f", "alibi"), ("set", "0.k=log(2)"), ("epsilon", "1/8"))
     assert tokens(found)["1/8"] == "4"  # a tie: half, a quarter, an eighth
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_every_named_encoding_is_answered(name):
-    found = ask("encoding", ("f", name))
+    found = whole(("f", name))
     json.dumps(found, allow_nan=False)
     if ENCODINGS[name].formula is None:
         assert found["verdict"]["verdict"] == "not-applicable"
@@ -72,62 +96,84 @@ def test_every_named_encoding_is_answered(name):
     if verdict.verdict == "converges":
         assert tokens(found)["1e-3"] == str(trf(ENCODINGS[name].formula.bind(used), "1e-3"))
     else:
-        assert set(tokens(found).values()) == {None}
-        assert found["sum"] is None
+        assert tokens(found) == {}
+        assert found["fields"]["sum"] is None
 
 
 def test_what_draw_would_have_claimed():
     """E23: the claims for 512 weights of type 1, and for 9216 of 1/n, whose sum diverges."""
-    first = ask("encoding", ("f", "-2*log(t + 1)"), ("context", "512"))
-    assert [row["draw"] for row in first["table"]][:4] == [1, 6, 54, 278]
-    assert "54" in first["said"]
-    assert "61" in first["said"]
-    second = ask("encoding", ("f", "-log(t + 1)"), ("context", "9216"))
-    assert [row["draw"] for row in second["table"]][:4] == [72, 3492, 8364, 9127]
-    assert "diverges" in second["said"]
-    assert {row["tokens"] for row in second["table"]} == {None}
+    first = [whole(("f", "-2*log(t + 1)"), ("epsilon", e))["claimed"]["claim"] for e in ("0.5", "0.1", "0.01", "1e-3")]
+    assert first == [1, 6, 54, 278]
+    second = [
+        whole(("f", "-log(t + 1)"), ("context", "9216"), ("epsilon", e))["claimed"]["claim"]
+        for e in ("0.5", "0.1", "0.01", "1e-3")
+    ]
+    assert second == [72, 3492, 8364, 9127]
 
 
 def test_the_window_by_certificate():
-    found = ask("encoding", ("f", "alibi"), ("set", "0.k=1/256"), ("bound", "5"), ("epsilon", "0.01"))
+    found = whole(("f", "alibi"), ("set", "0.k=1/256"), ("bound", "5"), ("epsilon", "0.01"))
     command = ["window", "alibi", "--set", "k=1/256", "--heads", "1", "--json"]
     said = json.loads(subprocess.run([FARFIELD, *command], capture_output=True, check=True, text=True).stdout)
     assert found["window"]["tokens"] == str(said["windows"][0])
-    fields = (("f", "inverse"), ("context", "256"))
-    assert "no window" in ask("encoding", *fields)["window"]["said"]
-    assert ask("window", *fields)["tokens"] == "256"
+    found = ask("window", ("f", "inverse"), ("context", "256"))
+    assert "no window" in found["said"]
+    assert found["tokens"] == "256"
 
 
 def test_fields_of_hundreds_of_digits():
     """Kerple-log with an exponent of 1.01 (E23): 7e29, 6e99, 6e199, 6e299; beyond 310 digits only the size is told."""
-    found = ask("encoding", ("f", "kerple-log"), ("set", "0.p=1.01"), ("set", "0.a=1"))
-    shown = [row["tokens"] for row in found["table"]]
+    found = whole(("f", "kerple-log"), ("set", "0.p=1.01"), ("set", "0.a=1"), ("epsilon", "0.5"))
+    rows = {Fraction(row["epsilon"]): row for row in found["fields"]["rows"]}
+    shown = [rows[Fraction(e)]["tokens"] for e in found["fields"]["table"]]
     assert [n[0] + n[n.index("e") :] for n in shown[:4]] == ["7e29", "5e99", "5e199", "5e299"]
     assert set(shown[4:]) == {"over 1e310"}
-    assert found["curve"]["log10"][-1] < 310
-    assert len(str(trf("kerple-log", "1e-6", p="1.01", a=1))) == 600
-    further = ask("encoding", ("f", "kerple-log"), ("set", "0.p=1.0001"), ("set", "0.a=1"))
-    assert {row["tokens"] for row in further["table"]} == {"over 1e310"}
+    assert max(row["log10"] for row in rows.values() if row["log10"] is not None) < 310
+    further = whole(("f", "kerple-log"), ("set", "0.p=1.0001"), ("set", "0.a=1"))
+    assert {row["tokens"] for row in further["fields"]["rows"]} == {"over 1e310"}
     assert further["window"]["tokens"] == "over 1e310"
 
 
+def test_numbers_come_in_parts(monkeypatch):
+    """What takes longer than a moment comes in parts: here every field alone."""
+    monkeypatch.setattr("farfield.explorer.answer._MOMENT", -1)
+    first = ask("fields", ("f", "alibi"))
+    assert [row["epsilon"] for row in first["rows"]] == ["0.5"]
+    assert first["rest"] == 35
+    assert first["sum"]
+    second = ask("fields", ("f", "alibi"), ("skip", "1"))
+    assert [row["epsilon"] for row in second["rows"]] == ["2e-1"]
+    last = ask("fields", ("f", "alibi"), ("skip", "35"))
+    assert (last["rows"][0]["epsilon"], last["rest"]) == ("1e-12", 0)
+    assert last["law"] == "about 256*ln(1/epsilon)"
+    assert [row["head"] for row in ask("heads", ("f", "alibi"), ("skip", "2"))["rows"]] == [3]
+
+
+def test_a_field_that_is_not_proven_says_why():
+    """-log(1 + t)**1.0001 converges, and no receptive field is claimed of it; nor is it said to have none."""
+    found = whole(("f", "-log(1 + t)**1.0001"))
+    assert found["verdict"]["verdict"] == "converges"
+    assert found["fields"]["rows"] == []
+    assert "could not be decided" in found["fields"]["why"]
+
+
 def test_weights_sums_and_heat_map_come_from_the_formula():
-    found = ask("encoding", ("f", "-t"), ("context", "128"))
-    assert found["heat"]["stride"] == 2
-    assert found["heat"]["values"][1] == pytest.approx(0.1353352832366127)  # exp(-2)
-    assert found["sums"]["values"][-1] == pytest.approx(1.5819767068693265)  # 1/(1 - 1/e)
-    assert found["total"] == pytest.approx(1.5819767068693265)
-    assert found["weights"]["distances"][0] == 0
-    assert found["weights"]["values"][0] == 1
+    found = whole(("f", "-t"), ("context", "128"))
+    assert found["drawn"]["heat"]["stride"] == 2
+    assert found["drawn"]["heat"]["values"][1] == pytest.approx(0.1353352832366127)  # exp(-2)
+    assert found["drawn"]["sums"]["values"][-1] == pytest.approx(1.5819767068693265)  # 1/(1 - 1/e)
+    assert found["fields"]["total"] == pytest.approx(1.5819767068693265)
+    assert found["drawn"]["weights"]["distances"][0] == 0
+    assert found["drawn"]["weights"]["values"][0] == 1
 
 
 def test_a_series_that_starts_later():
     with pytest.raises(ValueError, match="undefined at distance t = 0"):
-        ask("encoding", ("f", "-2*log(t)"))
-    found = ask("encoding", ("f", "-2*log(t)"), ("from", "1"))
-    assert found["sum"].startswith("1.644934066848226")
-    assert found["heat"]["values"][0] is None
-    assert found["sums"]["tokens"][0] == 2
+        ask("verdict", ("f", "-2*log(t)"))
+    found = whole(("f", "-2*log(t)"), ("from", "1"))
+    assert found["fields"]["sum"].startswith("1.644934066848226")
+    assert found["drawn"]["heat"]["values"][0] is None
+    assert found["drawn"]["sums"]["tokens"][0] == 2
     assert "--from 1" in found["code"]["command"]
 
 
@@ -166,23 +212,24 @@ FORMULAS = [
 
 @pytest.mark.parametrize("fields", FORMULAS, ids=lambda fields: fields[0][1])
 def test_the_command_and_the_lines_of_python_give_the_same(fields):
-    found = ask("encoding", *fields)
+    found = whole(*fields)
     program, *arguments = shlex.split(found["code"]["command"])
     assert program == "farfield"
     done = subprocess.run([FARFIELD, *arguments, "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["verdict"] == found["verdict"]["verdict"]
-    shown = {Fraction(row["epsilon"]): row["exact"] for row in found.get("table", [])}
+    proven = found.get("fields", {"rows": [], "sum": None})
+    shown = {Fraction(row["epsilon"]): row["exact"] for row in proven["rows"]}
     assert all(shown[Fraction(row["epsilon"])] == row["tokens"] for row in said["trf"])
-    assert bool(said["trf"]) == bool(found.get("sum"))
+    assert bool(said["trf"]) == bool(proven["sum"])
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(found["code"]["python"], "lines", "exec"), {})
     printed = out.getvalue()
     assert (found["verdict"]["verdict"] in printed) or found["verdict"]["verdict"] == "not-applicable"
     epsilon = Fraction(dict(fields).get("epsilon", "0.01"))
-    if found.get("sum"):
+    if proven["sum"]:
         assert f"\n{shown[epsilon]}\n" in printed
         assert printed.rstrip().endswith(found["window"]["tokens"])
     if "window" in found["code"]:
@@ -208,23 +255,23 @@ def test_the_lines_of_a_design_give_the_same():
 @pytest.mark.parametrize(
     ("kind", "fields", "sentence"),
     [
-        ("encoding", [], "one formula"),
-        ("encoding", [("f", "alibi"), ("f", "alibi")], "one formula"),
-        ("encoding", [("f", "alibi"), ("heads", "0")], "number of heads"),
-        ("encoding", [("f", "alibi"), ("heads", "2"), ("head", "3")], "no head 3 among 2"),
-        ("encoding", [("f", "alibi"), ("heads", "9" * 5000)], "number of heads"),
-        ("encoding", [("f", "alibi"), ("context", "1e3")], "context"),
-        ("encoding", [("f", "alibi"), ("epsilon", "2")], "between 0 and 1"),
-        ("encoding", [("f", "alibi"), ("epsilon", "1e-999999999")], "epsilon"),
-        ("encoding", [("f", "alibi"), ("bound", "-1")], "logit bound"),
-        ("encoding", [("f", "alibi"), ("set", "k=1")], "a setting is written"),
-        ("encoding", [("f", "alibi"), ("set", "1.k=1")], "no formula 1"),
-        ("encoding", [("f", "alibi"), ("set", "0.z=1")], "no parameter 'z'"),
-        ("encoding", [("f", "alibi"), ("set", "0.k=t")], "must be a constant"),
-        ("encoding", [("f", "alibi"), ("set", "0.k=__import__('os')")], "column"),
-        ("encoding", [("f", "t" * 1001)], "at most 1000"),
-        ("encoding", [("f", "alibi"), ("canary", "1")], "no field"),
-        ("encoding", [("f", "alibi"), ("head", "1"), ("head", "2")], "twice"),
+        ("verdict", [], "one formula"),
+        ("verdict", [("f", "alibi"), ("f", "alibi")], "one formula"),
+        ("verdict", [("f", "alibi"), ("heads", "0")], "number of heads"),
+        ("verdict", [("f", "alibi"), ("heads", "2"), ("head", "3")], "no head 3 among 2"),
+        ("verdict", [("f", "alibi"), ("heads", "9" * 5000)], "number of heads"),
+        ("window", [("f", "alibi"), ("context", "1e3")], "context"),
+        ("fields", [("f", "alibi"), ("epsilon", "2")], "between 0 and 1"),
+        ("fields", [("f", "alibi"), ("epsilon", "1e-999999999")], "epsilon"),
+        ("window", [("f", "alibi"), ("bound", "-1")], "logit bound"),
+        ("verdict", [("f", "alibi"), ("set", "k=1")], "a setting is written"),
+        ("verdict", [("f", "alibi"), ("set", "1.k=1")], "no formula 1"),
+        ("verdict", [("f", "alibi"), ("set", "0.z=1")], "no parameter 'z'"),
+        ("verdict", [("f", "alibi"), ("set", "0.k=t")], "must be a constant"),
+        ("verdict", [("f", "alibi"), ("set", "0.k=__import__('os')")], "column"),
+        ("verdict", [("f", "t" * 1001)], "at most 1000"),
+        ("verdict", [("f", "alibi"), ("canary", "1")], "no field"),
+        ("verdict", [("f", "alibi"), ("head", "1"), ("head", "2")], "twice"),
         ("design", [("f", "alibi"), ("reach", "0")], "reach"),
         ("design", [("f", "alibi"), ("parameter", "z")], "no parameter 'z'"),
         ("design", [("f", "rope")], "no bias"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -22,7 +23,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 HOSTILE = json.loads((Path(__file__).parents[1] / "oracles" / "hostile.json").read_text(encoding="utf-8"))
-PATIENCE = 30_000  # milliseconds
+PATIENCE = 120_000  # milliseconds
 playwright.expect.set_options(timeout=PATIENCE)
 
 
@@ -57,12 +58,22 @@ def page(browser, explorer):
 def visit(page, explorer, state=""):
     page.goto("about:blank")
     page.goto(explorer.address + state)
-    page.wait_for_selector("#cards article .badge, #cards article .error:not([hidden])")
+    page.wait_for_selector("#entries .badge, #entries .error:not([hidden])")
     return page
 
 
+def entry(page, number=1):
+    """The upper part of an encoding: formula, verdict, sliders."""
+    return page.locator("#entries article").nth(number - 1)
+
+
 def card(page, number=1):
+    """Its lower part: proof and numbers."""
     return page.locator("#cards article").nth(number - 1)
+
+
+def formula(page, number=1):
+    return entry(page, number).get_by_label("Formula of the bias r(t), or a name")
 
 
 def expect(locator):
@@ -75,50 +86,50 @@ def clipboard(page):
 
 def test_what_is_shown_at_once(page, explorer):
     visit(page, explorer, "#f=-2*log(t%2B1)")
+    expect(entry(page).locator(".badge")).to_have_text("converges")
+    expect(entry(page).locator(".reach")).to_contain_text("61 tokens hold all but a share 0.01 of the weight")
+    expect(entry(page).locator(".reach")).to_contain_text("1.6449340668482264365 ± 2.79e-20")
     one = card(page)
-    expect(one.locator(".badge")).to_have_text("converges")
-    expect(one.locator(".sum")).to_contain_text("1.6449340668482264365 ± 2.79e-20")
     expect(one.locator("tbody tr", has_text="1e-3").locator("td").first).to_have_text("608")
     expect(one.locator(".proof ol math").first).to_be_visible()
     expect(one.locator(".window")).to_contain_text("1325659 tokens")
-    expect(one.locator(".draws")).to_contain_text("would have claimed 54 tokens")
     expect(one.locator(".heat svg path").first).to_be_attached()
-    for name in ("receptive-field", "partial-sums", "weights", "draw"):
+    for name in ("receptive-field", "partial-sums", "weights"):
         expect(page.locator(f"#figure-{name} svg path").first).to_be_attached()
 
 
 def test_type_a_formula(page, explorer):
     visit(page, explorer, "#f=alibi")
-    field = card(page).get_by_label("Formula of the bias r(t), or a name")
+    field = formula(page)
     field.fill("-sqrt(t)")
-    expect(card(page).locator(".badge")).to_have_text("converges")
-    expect(card(page).locator(".typeset math msqrt")).to_be_visible()
+    expect(entry(page).locator(".badge")).to_have_text("converges")
+    expect(entry(page).locator(".typeset math msqrt")).to_be_visible()
     assert "f=-sqrt%28t%29" in page.url
     field.fill("-log(t + 1)")
-    expect(card(page).locator(".badge")).to_have_text("diverges")
+    expect(entry(page).locator(".badge")).to_have_text("diverges")
     field.fill("-log(t")
-    expect(card(page).locator(".error")).to_contain_text("column")
+    expect(entry(page).locator(".error")).to_contain_text("column")
     field.fill("-2*log(t)")
-    expect(card(page).locator(".error")).to_contain_text("--from 1")
-    card(page).get_by_label("first distance").fill("1")
-    card(page).get_by_label("first distance").press("Enter")
-    expect(card(page).locator(".badge")).to_have_text("converges")
+    expect(entry(page).locator(".error")).to_contain_text("--from 1")
+    entry(page).get_by_role("button", name="Start at t = 1").click()
+    expect(entry(page).locator(".badge")).to_have_text("converges")
+    expect(card(page).get_by_label("first distance")).to_have_value("1")
 
 
 def test_pick_from_the_zoo_and_move_the_sliders(page, explorer):
     visit(page, explorer, "#f=type1")
-    card(page).get_by_label("Pick from the zoo").select_option("kerple-log")
+    entry(page).get_by_label("Pick from the zoo").select_option("kerple-log")
     expect(card(page).locator("summary", has_text="In general")).to_contain_text("converges if and only if p > 1")
-    expect(card(page).locator(".badge")).to_have_text("diverges")  # the middle of its start is exactly the border
-    slider = card(page).get_by_label("p", exact=True)
+    expect(entry(page).locator(".badge")).to_have_text("diverges")  # the middle of its start is exactly the border
+    slider = entry(page).get_by_label("p", exact=True)
     slider.focus()
     for _ in range(5):
         page.keyboard.press("ArrowRight")
-    expect(card(page).locator(".badge")).to_have_text("converges")
     assert "set=p%3D1.0" in page.url
-    card(page).get_by_label("exact value of p").fill("1")
-    card(page).get_by_label("exact value of p").press("Enter")
-    expect(card(page).locator(".badge")).to_have_text("diverges")
+    expect(entry(page).locator(".badge")).to_have_text("converges")
+    entry(page).get_by_label("exact value of p").fill("1")
+    entry(page).get_by_label("exact value of p").press("Enter")
+    expect(entry(page).locator(".badge")).to_have_text("diverges")
 
 
 def test_the_head_chooses_the_slope(page, explorer):
@@ -127,7 +138,7 @@ def test_the_head_chooses_the_slope(page, explorer):
     expect(chosen).to_have_text("1179")
     page.get_by_label("this head").press("Home")
     expect(chosen).to_have_text("10")
-    expect(card(page).get_by_label("exact value of k")).to_have_value("1/2")
+    expect(entry(page).get_by_label("exact value of k")).to_have_value("1/2")
     card(page).locator("summary", has_text="All heads").click()
     expect(card(page).locator(".headsPlace tbody tr")).to_have_count(8)
     expect(card(page).locator(".headsPlace tbody tr").nth(7)).to_contain_text("1179")
@@ -137,15 +148,190 @@ def test_compare_side_by_side(page, explorer):
     visit(page, explorer, "#f=type1-paper")
     page.get_by_role("button", name="Add an encoding").click()
     page.keyboard.type("type2-paper")  # the new field has the focus, and its text is selected
-    expect(page.locator("#cards article")).to_have_count(2)
-    expect(card(page, 2).locator(".badge")).to_have_text("converges")
+    expect(page.locator("#entries article")).to_have_count(2)
+    expect(entry(page, 2).locator(".badge")).to_have_text("converges")
     expect(page.locator("#pairs summary")).to_contain_text("type1-paper sees further")
-    expect(page.locator("#figure-receptive-field svg")).to_contain_text("type2-paper")
-    card(page, 2).get_by_label("Remove this encoding").click()
-    expect(page.locator("#cards article")).to_have_count(1)
+    expect(page.locator("#legend")).to_contain_text("type2-paper")
+    entry(page, 2).get_by_label("Remove this encoding").click()
+    expect(page.locator("#entries article")).to_have_count(1)
     expect(page.locator("#pairs")).to_be_hidden()
     page.go_back()
-    expect(page.locator("#cards article")).to_have_count(2)
+    expect(page.locator("#entries article")).to_have_count(2)
+
+
+def test_a_curve_can_be_hidden_and_colours_stay(page, explorer):
+    visit(page, explorer, "#f=alibi&f=type1&f=type2")
+    colours = "[...document.querySelectorAll('#legend path:first-child')].map((e) => e.getAttribute('stroke'))"
+    expect(page.locator("#legend label")).to_have_count(3)
+    before = page.evaluate(colours)
+    assert len(set(before)) == 3
+    expect(page.locator("#figure-weights svg")).to_have_attribute("aria-label", re.compile("type1"))
+    page.locator("#legend").get_by_label("type1").uncheck()
+    expect(page.locator("#figure-weights svg")).not_to_have_attribute("aria-label", re.compile("type1"))
+    assert "hide=1" in page.url
+    entry(page, 1).get_by_label("Remove this encoding").click()
+    expect(page.locator("#legend label")).to_have_count(2)
+    assert page.evaluate(colours) == before[1:]
+
+
+# ------------------------------------------------------------------------------------------------ what is not known
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ("#f=inverse", "the sum diverges, so there is no receptive field"),
+        ("#f=rope", "no bias r(t), so the theorem says nothing about it"),
+        ("#f=-log(t", "the formula is not understood"),
+        ("#f=alibi&epsilon=5", "epsilon must lie strictly between 0 and 1, not 5"),
+        ("#f=-log(1%2Bt)**1.0001", "it converges; whether"),
+        ("#f=weight: abs(sin(t))**t", "undecided, so no receptive field is known"),
+    ],
+)
+def test_an_empty_figure_says_why_and_no_more(page, explorer, state, sentence):
+    visit(page, explorer, state)
+    drawn = page.locator("#figure-receptive-field svg")
+    expect(drawn).to_have_attribute("aria-label", re.compile(re.escape(sentence)))
+    if "diverges" not in sentence:
+        assert "diverges" not in drawn.text_content()
+        assert "no receptive field" not in drawn.text_content().replace("so no receptive field is known", "")
+
+
+def test_a_wrong_setting_is_said_at_the_setting(page, explorer):
+    visit(page, explorer, "#f=alibi&epsilon=5")
+    expect(page.locator("#settings-wrong")).to_contain_text("between 0 and 1")
+    expect(page.locator("#epsilon")).to_have_attribute("aria-invalid", "true")
+    expect(entry(page).locator(".badge")).to_have_text("converges")  # the verdict needs no epsilon
+    expect(page.locator("#figure-weights svg path").first).to_be_attached()
+    page.locator("#epsilon").fill("0.1")
+    page.locator("#epsilon").press("Enter")
+    expect(page.locator("#settings-wrong")).to_be_hidden()
+    expect(entry(page).locator(".reach")).to_contain_text("590 tokens")
+
+
+def held_back(page, kind):
+    """Keep the answers of one kind back until they are let go."""
+    waiting = []
+    page.route(f"**/api/{kind}?*", lambda route: waiting.append(route))
+    return waiting
+
+
+def test_a_changed_formula_is_cleared_until_its_own_answer_is_there(page, explorer):
+    visit(page, explorer, "#f=alibi")
+    expect(entry(page).locator(".reach")).to_contain_text("1179 tokens")
+    waiting = held_back(page, "verdict")
+    formula(page).fill("-sqrt(t)")
+    expect(entry(page).locator(".verdict")).to_have_text("being judged…")
+    expect(entry(page)).to_have_class(re.compile("waiting"))
+    assert entry(page).locator(".reach").inner_text() == ""
+    assert card(page).locator("tbody td").count() == 0
+    assert "1179" not in page.locator("main").inner_text()
+    page.wait_for_timeout(50)
+    for route in waiting:
+        route.continue_()
+    page.unroute("**/api/verdict?*")
+    expect(entry(page).locator(".badge")).to_have_text("converges")
+    expect(entry(page)).not_to_have_class(re.compile("waiting"))
+
+
+def test_the_verdict_comes_first_and_a_cut_off_keeps_it(page, explorer):
+    waiting = held_back(page, "fields")
+    visit(page, explorer, "#f=type1-paper")
+    expect(entry(page).locator(".badge")).to_have_text("converges")
+    expect(entry(page).locator(".reach")).to_have_text("it converges; its receptive field is being computed.")
+    page.wait_for_timeout(50)
+    late = {"error": "no answer within 5 seconds, so the work on this formula was cut off"}
+    for route in waiting:
+        route.fulfill(status=504, json=late)
+    expect(entry(page).locator(".reach")).to_contain_text("it converges; its receptive field is not known")
+    expect(entry(page).locator(".badge")).to_have_text("converges")
+    expect(card(page).locator(".proof ol li").first).to_be_visible()
+    label = page.locator("#figure-receptive-field svg").get_attribute("aria-label")
+    assert "not known" in label
+    assert "diverge" not in label
+
+
+def test_numbers_that_came_before_a_cut_off_stay(page, explorer):
+    """The first epsilons are answered, the rest is cut off: what was proven is still shown."""
+    row = {"epsilon": "0.5", "tokens": "2", "exact": "2", "log10": 0.30103}
+    first = {
+        "table": ["0.5", "0.01"],
+        "sum": "3 +/- 1e-9",
+        "total": 3,
+        "rows": [row],
+        "rest": 5,
+        "law": None,
+        "why": None,
+    }
+
+    def fields(route):
+        if "skip=" in route.request.url:
+            route.fulfill(status=504, json={"error": "no answer within 5 seconds, so the work was cut off"})
+        else:
+            route.fulfill(json=first)
+
+    page.route("**/api/fields?*", fields)
+    visit(page, explorer, "#f=type1-paper")
+    expect(card(page).locator("tbody td")).to_have_text(["2", "cut off"])
+    expect(card(page).locator(".table .note")).to_contain_text("cut off")
+    expect(page.locator("#figure-receptive-field svg")).to_have_attribute("aria-label", re.compile("2 tokens at 0.5"))
+
+
+def test_a_server_that_has_left_is_said(page, explorer):
+    visit(page, explorer, "#f=alibi")
+    page.route("**/api/**", lambda route: route.abort())
+    formula(page).fill("-sqrt(t)")
+    expect(entry(page).locator(".error")).to_contain_text("is `farfield explore` still running?")
+
+
+# ------------------------------------------------------------------------------------------------ slider and effect
+@pytest.mark.parametrize("size", [(1366, 768), (390, 844)], ids=["laptop", "phone"])
+def test_slider_and_effect_are_on_one_screen(browser, explorer, size):
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]})
+    page = visit(context.new_page(), explorer, "#f=alibi&f=type1")
+    expect(page.locator("#figure-receptive-field svg path").first).to_be_attached()
+    slider = entry(page).get_by_label("k", exact=True)
+    box, figure = slider.bounding_box(), page.locator("#figure-receptive-field .plot").bounding_box()
+    assert 0 <= box["y"] < box["y"] + box["height"] <= size[1]
+    assert figure["y"] < size[1] - 150, "the curves begin on the first screen"
+    beside = figure["x"] > box["x"] + box["width"]
+    assert beside or figure["y"] >= box["y"] + box["height"], "the figure covers the slider"
+    covering = page.evaluate(
+        "([x, y]) => document.elementFromPoint(x, y).id",
+        [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2],
+    )
+    assert covering == slider.get_attribute("id"), "something lies over the slider"
+    context.close()
+
+
+def test_the_curves_stay_in_sight_with_six_encodings(browser, explorer):
+    context = browser.new_context(viewport={"width": 1366, "height": 768})
+    names = ("alibi", "type1", "type2", "inverse", "kerple-power", "sandwich")
+    page = visit(context.new_page(), explorer, "#" + "&".join(f"f={name}" for name in names))
+    expect(entry(page, 6).locator(".badge")).to_have_text("diverges")
+    entry(page, 6).get_by_label("s", exact=True).scroll_into_view_if_needed()
+    box = page.locator("#figure-receptive-field .plot").bounding_box()
+    assert -box["height"] / 2 < box["y"] < 400, "half of it is seen, even at the end of the list"
+    colours = page.evaluate(
+        "[...document.querySelectorAll('#legend path:first-child')].map((e) => e.getAttribute('stroke'))"
+    )
+    assert len(set(colours)) == 6
+    context.close()
+
+
+def test_the_toolbar_covers_nothing(page, explorer):
+    visit(page, explorer, "#f=alibi&f=sandwich")
+    page.evaluate("scrollTo(0, 1200)")
+    assert page.locator("#settings").bounding_box()["y"] < -100
+
+
+def test_what_draw_would_have_claimed_is_folded_and_said_once(page, explorer):
+    visit(page, explorer, "#f=-2*log(t%2B1)")
+    expect(entry(page).locator(".reach")).to_contain_text("61 tokens")
+    assert "draw()" not in page.locator("#cards").inner_text()
+    expect(page.locator("#draw-said")).to_be_hidden()
+    page.locator("#draw summary").click()
+    expect(page.locator("#draw-said")).to_contain_text("given 512 weights it claims 54 tokens at epsilon 0.01")
+    expect(page.locator("#draw-said")).to_contain_text("The receptive field is 61.")
+    expect(page.locator("#figure-draw svg path").first).to_be_attached()
 
 
 def test_design_a_reach(page, explorer):
@@ -154,30 +340,41 @@ def test_design_a_reach(page, explorer):
     page.get_by_role("button", name="Find the value").click()
     expect(page.locator("#design-said")).to_contain_text("k = 0.0011245 gives a receptive field of exactly 4096 tokens")
     page.get_by_role("button", name="Use this value").click()
-    expect(card(page).locator("tr.chosen td").first).to_have_text("4096")
+    expect(entry(page).locator(".reach")).to_contain_text("4096 tokens")
 
 
 def test_a_link_shows_the_same(page, explorer):
     visit(page, explorer, "#f=alibi&f=kerple-log")
-    card(page, 2).get_by_label("exact value of p").fill("3/2")
-    card(page, 2).get_by_label("exact value of p").press("Enter")
+    entry(page, 2).get_by_label("exact value of p").fill("3/2")
+    entry(page, 2).get_by_label("exact value of p").press("Enter")
     page.get_by_label("context in tokens").press("ArrowRight")
     page.get_by_label("epsilon").first.fill("0.03")
     page.get_by_label("epsilon").first.press("Enter")
-    expect(card(page, 2).locator(".badge")).to_have_text("converges")
-    expect(card(page, 2).locator("tr.chosen th")).to_have_text("0.03")
-    expect(page.locator("article.waiting")).to_have_count(0)
-    shown = [card(page, n).locator(".results").inner_text() for n in (1, 2)]
+    expect(entry(page, 2).locator(".badge")).to_have_text("converges")
+    settled(page)
+    shown = [card(page, n).inner_text() + entry(page, n).inner_text() for n in (1, 2)]
     page.get_by_role("button", name="Copy link").click()
     expect(page.locator("#said")).to_have_text("Copied")
     link = clipboard(page)
     assert link == page.url
     page.goto("about:blank")
     page.goto(link)
-    expect(card(page, 2).locator("tr.chosen th")).to_have_text("0.03")
     expect(page.locator("#context-shown")).to_have_text("1024")
-    expect(card(page, 2).locator("summary", has_text="In general")).to_be_visible()
-    assert [card(page, n).locator(".results").inner_text() for n in (1, 2)] == shown
+    settled(page)
+    assert [card(page, n).inner_text() + entry(page, n).inner_text() for n in (1, 2)] == shown
+
+
+def settled(page):
+    """Wait until every part of both encodings has come, with the chosen epsilon."""
+    for n in (1, 2):
+        expect(card(page, n).locator("tr.chosen th")).to_have_text("0.03")
+        expect(card(page, n).locator("tr:last-child td")).to_have_text(re.compile(r"\d"))
+        expect(card(page, n).locator("summary", has_text="In general")).to_be_visible()
+        expect(card(page, n).locator(".window")).to_contain_text("share 0.03")
+        expect(card(page, n).locator(".table .note")).to_contain_text("as epsilon goes to 0")
+        expect(card(page, n).get_by_role("button", name="Copy command")).to_be_visible()
+    expect(page.locator("article.waiting")).to_have_count(0)
+    page.wait_for_load_state("networkidle")
 
 
 def test_copy_the_command_and_the_lines(page, explorer):
@@ -187,12 +384,16 @@ def test_copy_the_command_and_the_lines(page, explorer):
     assert clipboard(page).splitlines()[0] == "farfield check '-k*t' --set k=1/16"
     card(page).get_by_role("button", name="Copy Python").click()
     page.wait_for_function("navigator.clipboard.readText().then((text) => text.startsWith('import farfield'))")
-    assert ".bind({'k': '1/16'})" in clipboard(page)
+    assert "'k': '1/16'" in clipboard(page)
 
 
 @pytest.mark.parametrize("name", ["receptive-field", "partial-sums", "weights", "draw", "heat-map", "study"])
 def test_every_figure_can_be_saved(page, explorer, tmp_path, name):
     visit(page, explorer, "#f=alibi&f=type1")
+    if name == "draw":
+        page.locator("#draw summary").click()
+        expect(page.locator("#figure-draw svg path").first).to_be_attached()
+    expect(page.locator(".heat svg path").nth(1)).to_be_attached()
     with page.expect_download() as saved:
         page.get_by_role("button", name=f"Save {name} as SVG").first.click()
     saved.value.save_as(tmp_path / "figure.svg")
@@ -205,11 +406,29 @@ def test_every_figure_can_be_saved(page, explorer, tmp_path, name):
     content = (tmp_path / "figure.png").read_bytes()
     assert content.startswith(b"\x89PNG")
     assert len(content) > 5000  # a picture, and not an empty sheet
+    with page.expect_download() as saved:
+        page.get_by_role("button", name=f"Save {name} as CSV").first.click()
+    saved.value.save_as(tmp_path / "values.csv")
+    rows = list(csv.reader((tmp_path / "values.csv").read_text(encoding="utf-8").splitlines()))
+    assert len(rows) > 3
+    assert len({len(row) for row in rows}) == 1
+    assert all(float(cell) >= 0 for row in rows[1:] for cell in row if cell)
+
+
+def test_exact_fields_are_downloaded_with_all_their_digits(page, explorer, tmp_path):
+    visit(page, explorer, "#f=kerple-log&set=p%3D1.1&set=a%3D1")
+    expect(card(page).locator("tr:last-child td")).to_have_text(re.compile(r"e\d\d"))
+    with page.expect_download() as saved:
+        card(page).get_by_role("button", name="CSV", exact=True).click()
+    saved.value.save_as(tmp_path / "fields.csv")
+    rows = dict(csv.reader((tmp_path / "fields.csv").read_text(encoding="utf-8").splitlines()))
+    assert rows["1e-6"] == "566653627067171504136993448885073028381903716378017516978676"
 
 
 def test_the_figures_are_read_with_the_keyboard(page, explorer):
     visit(page, explorer, "#f=-2*log(t%2B1)")
     figure = page.locator("#figure-receptive-field")
+    expect(card(page).locator("tr:last-child td")).to_have_text("607927101854")
     figure.locator(".plot").focus()
     page.keyboard.press("End")
     expect(figure.locator(".readout")).to_contain_text("607927101854 tokens at 1e-12")
@@ -233,12 +452,12 @@ def test_the_results_of_a_study(page, explorer):
 
 def test_hostile_texts_stay_texts(page, explorer):
     visit(page, explorer, "#f=alibi")
-    field = card(page).get_by_label("Formula of the bias r(t), or a name")
+    field = formula(page)
     for text in ["<img src=x onerror=alert(1)>", "<script>alert(1)</script>", *HOSTILE[:14]]:
         field.fill(text.replace("\n", " "))
-        expect(card(page).locator(".error")).to_contain_text("column")
+        expect(entry(page).locator(".error")).to_contain_text("column")
     visit(page, explorer, "#f=%3Cimg%20src%3Dx%3E&set=%3Cb%3E%3D1&heads=<b>&corpus=<b>")
-    expect(card(page).locator(".error")).to_contain_text("column")
+    expect(entry(page).locator(".error")).to_contain_text("column")
     assert page.locator("main img, main b, article script").count() == 0
     assert list(explorer.folder.iterdir()) == []
 
@@ -248,9 +467,9 @@ def test_the_keyboard_is_enough(page, explorer):
     page.keyboard.press("Tab")
     expect(page.locator("#skip")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.locator("#cards")).to_be_focused()
+    expect(page.locator("#entries")).to_be_focused()
     page.keyboard.press("Tab")
-    expect(card(page).get_by_label("Formula of the bias r(t), or a name")).to_be_focused()
+    expect(formula(page)).to_be_focused()
     assert "f=alibi" in page.url
 
 
@@ -266,8 +485,9 @@ def test_everything_has_a_name(page, explorer):
 def test_it_fits_a_phone(browser, explorer, scheme):
     context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     page = visit(context.new_page(), explorer, "#f=alibi&f=sandwich&f=inverse-log")
-    expect(card(page, 3).locator(".badge")).to_have_text("diverges")
+    expect(entry(page, 3).locator(".badge")).to_have_text("diverges")
     expect(page.locator("#pairs summary").first).to_be_visible()
+    page.get_by_role("button", name="Weights").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.evaluate("document.querySelector('#figure-weights svg').getBoundingClientRect().width") <= 390
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")

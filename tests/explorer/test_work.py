@@ -3,35 +3,52 @@
 import asyncio
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
-from farfield.explorer.question import read
+from farfield.explorer.question import Question, read
 from farfield.explorer.work import BusyError, CutOffError, Pool
 
 QUICK = read("condition", [("f", "alibi")])
 SLOW = read("window", [("f", "sandwich"), ("set", "0.d=256"), ("context", "65536")])
+CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+needs_list = pytest.mark.skipif(not CHILDREN.exists(), reason="this system does not list a process's children")
+
+
+def processor_seconds(process):
+    """How much a process has worked."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def children():
+    """Processes that this one started; other tests may have left a server running."""
+    return set(CHILDREN.read_text().split()) if CHILDREN.exists() else set()
+
+
+async def busy_worker(pool):
+    """The one worker, when it is in the middle of its question."""
+    while pool._asked == 0 or not children() - pool.before:
+        await asyncio.sleep(0.01)
+    (worker,) = (int(pid) for pid in children() - pool.before)
+    since = processor_seconds(worker)
+    while processor_seconds(worker) < since + 0.5:
+        await asyncio.sleep(0.01)
+    return worker
 
 
 def with_pool(story, **settings):
-    """Run a story with a pool of its own."""
+    """Run a story with a pool of its own; nothing is left of it afterwards."""
 
     async def whole():
-        pool = Pool(**settings)
-        pool.open()
-        try:
+        async with Pool(**settings).open() as pool:
+            pool.before = before
             await story(pool)
-        finally:
-            await pool.close()
-        assert all(worker.returncode is not None for worker in pool._all)
 
+    before = children()
     asyncio.run(whole())
-
-
-async def working(pool):
-    """Wait until every worker has a question."""
-    while not pool._all or pool._starting or pool._idle.qsize():
-        await asyncio.sleep(0.01)
+    assert children() == before
 
 
 def test_a_slow_question_is_cut_off_and_the_next_is_answered():
@@ -45,10 +62,11 @@ def test_a_slow_question_is_cut_off_and_the_next_is_answered():
     with_pool(story, workers=1, seconds=1)
 
 
+@needs_list
 def test_too_many_questions_are_refused_at_once():
     async def story(pool):
         first = asyncio.create_task(pool.ask(SLOW))
-        await working(pool)
+        await busy_worker(pool)
         with pytest.raises(BusyError, match="busy"):
             await pool.ask(QUICK)
         first.cancel()
@@ -59,27 +77,51 @@ def test_too_many_questions_are_refused_at_once():
     with_pool(story, workers=1, waiting=0, seconds=60)
 
 
-def test_work_that_nobody_waits_for_is_given_up():
+def test_a_question_does_not_wait_for_ever():
     async def story(pool):
-        asked = asyncio.create_task(pool.ask(SLOW))
-        await working(pool)
-        (worker,) = pool._all
-        asked.cancel()
+        await pool.ask(QUICK)
+        pool.seconds = 60
+        first = asyncio.create_task(pool.ask(SLOW))
+        await asyncio.sleep(0.1)
+        pool.seconds = 0.1
+        with pytest.raises(BusyError, match="busy"):
+            await pool.ask(QUICK)
+        first.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asked
-        assert await worker.wait() == -signal.SIGKILL
+            await first
 
     with_pool(story, workers=1, seconds=60)
 
 
+@needs_list
+def test_work_that_nobody_waits_for_is_given_up():
+    async def story(pool):
+        asked = asyncio.create_task(pool.ask(SLOW))
+        worker = await busy_worker(pool)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        assert str(worker) not in children()
+
+    with_pool(story, workers=1, seconds=60)
+
+
+@needs_list
 def test_a_worker_that_ends_gives_a_sentence():
     async def story(pool):
         asked = asyncio.create_task(pool.ask(SLOW))
-        await working(pool)
-        (worker,) = pool._all
-        os.kill(worker.pid, signal.SIGKILL)
+        os.kill(await busy_worker(pool), signal.SIGKILL)
         with pytest.raises(CutOffError, match="was cut off"):
             await asked
         assert (await pool.ask(QUICK))["verdict"]["verdict"] == "converges"
 
     with_pool(story, workers=1, seconds=60)
+
+
+def test_a_fault_of_ours_is_one_sentence_and_its_traceback_is_told(capfd):
+    async def story(pool):
+        answer = await pool.ask(Question("of no kind", ("alibi",), ({},)))
+        assert answer["error"] == "Farfield could not answer this (KeyError): a fault of Farfield's own"
+
+    with_pool(story, workers=1, seconds=60)
+    assert "KeyError: 'of no kind'" in capfd.readouterr().err

@@ -20,10 +20,12 @@ from typing import Any
 import torch
 import transformers.models.auto.modeling_auto  # noqa: F401
 
-import farfield.nn.model
-import farfield.trainer
-from farfield import durable, estimate, training
-from farfield.presets import preset_settings
+import farfield.nn.decoder.model
+import farfield.training.trainer
+from farfield.data import durable
+from farfield.training import estimate
+from farfield.training import run as training
+from farfield.training.settings import preset_settings
 
 torch.set_num_threads(1)
 
@@ -113,8 +115,8 @@ def start(order: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    assert farfield.nn.model
-    assert farfield.trainer
+    assert farfield.nn.decoder.model
+    assert farfield.training.trainer
     print("ready", flush=True)
     for line in sys.stdin:
         print(json.dumps(start(json.loads(line))), flush=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from farfield.checkpoint import DamagedCheckpointError, verify_checkpoint
+from farfield.training.checkpoint import DamagedCheckpointError, verify_checkpoint
 
 FILES = (
     "config.json",
@@ -54,7 +54,7 @@ def interrupted(nursery: Any, undisturbed: Any, tmp_path_factory: pytest.TempPat
     return run
 
 
-# every kind of damage is noticed without training (tests/test_checkpoint.py); here a run goes on after each
+# every kind of damage is noticed without training (tests/training/test_checkpoint.py); here a run goes on after each
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_newest_checkpoint_is_recovered(
     nursery: Any, undisturbed: Any, interrupted: Path, tmp_path: Path, kind: str

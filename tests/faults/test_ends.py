@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from farfield.checkpoint import newest_checkpoint, run_lock
+from farfield.training.checkpoint import newest_checkpoint, run_lock
 
 
 def checkpoints(run: Path) -> list[str]:
@@ -111,8 +111,8 @@ def test_changed_settings_are_refused_with_the_difference(
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("what", ["corpus", "tokeniser", "formula", "hidden size"])
-def test_a_changed_corpus_tokeniser_or_formula_is_refused(
+@pytest.mark.parametrize("what", ["corpus", "tokenizer", "formula", "hidden size"])
+def test_a_changed_corpus_tokenizer_or_formula_is_refused(
     nursery: Any, undisturbed: Any, tmp_path: Path, what: str
 ) -> None:
     run, text = tmp_path / "run", tmp_path / "text"
@@ -122,10 +122,10 @@ def test_a_changed_corpus_tokeniser_or_formula_is_refused(
     assert nursery.start(run, kill, corpus=str(text))["status"] == -9
     if what == "corpus":
         (text / "train.txt").write_text((text / "train.txt").read_text().replace("green", "brown"))
-    elif what == "tokeniser":
-        tokeniser = json.loads((run / "tokenizer.json").read_text())
-        tokeniser["model"]["vocab"]["a"], tokeniser["model"]["vocab"]["b"] = 98, 97
-        (run / "tokenizer.json").write_text(json.dumps(tokeniser))
+    elif what == "tokenizer":
+        tokenizer = json.loads((run / "tokenizer.json").read_text())
+        tokenizer["model"]["vocab"]["a"], tokenizer["model"]["vocab"]["b"] = 98, 97
+        (run / "tokenizer.json").write_text(json.dumps(tokenizer))
     else:
         config = json.loads((run / "config.json").read_text())
         if what == "formula":
@@ -136,7 +136,7 @@ def test_a_changed_corpus_tokeniser_or_formula_is_refused(
     assert nursery.start(run, corpus=str(text))["status"] == 2
     expected = {
         "corpus": "identity.corpus: ",
-        "tokeniser": "identity.tokeniser: ",
+        "tokenizer": "identity.tokenizer: ",
         "formula": 'identity.formula: "-p*log(1 + a*t)**2" before, "-p*log(1 + a*t)" now',
         "hidden size": "hidden_size: 48 before, 32 now",
     }[what]

@@ -9,8 +9,8 @@ import torch
 
 from farfield.measure.loading import Text
 from farfield.measure.models import Model, as_model
-from farfield.nn.config import FarfieldConfig
-from farfield.nn.model import FarfieldForCausalLM
+from farfield.nn.decoder.config import FarfieldConfig
+from farfield.nn.decoder.model import FarfieldForCausalLM
 
 WORDS = 61
 

@@ -22,8 +22,8 @@ SIX = {"length", "protocol", "tokens", "loss", "perplexity", "stderr"}
 @pytest.fixture(scope="session")
 def run(tmp_path_factory):
     """A run of a few seconds: bytes of Python, a training length of 16."""
-    from farfield.presets import preset_settings
-    from farfield.training import train
+    from farfield.training.run import train
+    from farfield.training.settings import preset_settings
 
     folder = tmp_path_factory.mktemp("runs") / "alibi"
     train(
@@ -109,11 +109,11 @@ def test_a_second_call_goes_on_where_the_first_stopped(text, tmp_path, monkeypat
     measured = []
     real = perplexity.measure
 
-    def stops(model, ids, task, *more):
+    def stops(model, ids, condition, *more):
         if len(measured) == 4:
             raise KeyboardInterrupt
-        measured.append(task)
-        return real(model, ids, task, *more)
+        measured.append(condition)
+        return real(model, ids, condition, *more)
 
     monkeypatch.setattr(perplexity, "measure", stops)
     with pytest.raises(KeyboardInterrupt):
@@ -158,15 +158,16 @@ def test_the_loss_by_tokens_seen_pools_all_lengths(text):
     assert table[0]["loss"] == pytest.approx(sum(p["loss"] * p["tokens"] for p in first) / 36)
 
 
-def test_the_verdict_of_an_evaluation(text):
-    found = evaluate(our_model(), text(300), "1x,2x,18x", delta=0.5)
-    verdict = found.verdict()
-    assert verdict is not None
-    assert [v.length for v in verdict.lengths] == [16, 32, 288]
-    assert verdict.lengths[0].change == 0
-    assert verdict.lengths[2].change_error is not None
-    assert found.verdict("windowed") is None
-    assert verdict.extrapolates
+def test_whether_an_evaluation_says_that_it_extrapolates(text):
+    found = evaluate(our_model(), text(300), "1x,2x,18x", level=0.5)
+    answers = found.extrapolation()
+    assert answers is not None
+    assert [one.length for one in answers.lengths] == [16, 32, 288]
+    assert answers.lengths[0].change == 0
+    assert answers.lengths[2].change_error > 0
+    assert answers.lengths[2].rise_error is not None
+    assert found.extrapolation("windowed") is None
+    assert answers.extrapolates
 
 
 @pytest.mark.parametrize("make", [gpt2, llama, bloom])
@@ -174,7 +175,7 @@ def test_a_saved_folder_of_transformers_is_measured(make, tmp_path, capsys):
     network = make()
     network.resize_token_embeddings(257)
     network.save_pretrained(tmp_path / "model")
-    arguments = ["--corpus", "python", "--tokeniser", "bytes", "--tokens", "100", "--lengths", "1x,2x"]
+    arguments = ["--corpus", "python", "--tokenizer", "bytes", "--tokens", "100", "--lengths", "1x,2x"]
     arguments += ["--training-length", "32"] if make is bloom else []
     rows = said(capsys, "evaluate", tmp_path / "model", *arguments, "--protocol", "non-overlapping", "--json")
     # GPT-2's positions end at 32: it says so and measures up to there
@@ -213,10 +214,11 @@ def test_lengths_that_are_no_multiples_are_noted(text):
         (["--stride", "20"], "stride"),
         (["--window", "0"], "window"),
         (["--epsilon", "2"], "epsilon"),
-        (["--delta", "-1"], "delta"),
+        (["--delta", "-1"], "level"),
+        (["--level", "0"], "level"),
         (["--tokens", "0"], "tokens"),
         (["--corpus", "/no/such/text"], "no corpus"),
-        (["--tokeniser", "/no/such.json"], "tokeniser"),
+        (["--tokenizer", "/no/such.json"], "tokenizer"),
         (["--protocol", "guessing"], "guessing"),
     ],
 )
@@ -255,7 +257,7 @@ def test_a_model_without_training_length_or_text_says_so(tmp_path, text):
     with pytest.raises(ValueError, match=r"tokenizer\.json"):
         load_text(model, "python")
     with pytest.raises(ValueError, match="257 words"):
-        load_text(model, "python", tokeniser="bytes")
+        load_text(model, "python", tokenizer="bytes")
 
 
 def test_the_help_needs_no_torch():

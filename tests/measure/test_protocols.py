@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farfield.measure import protocols
-from farfield.measure.perplexity import Task, by_position, evaluate, measure
+from farfield.measure.perplexity import by_position, evaluate, measure
 from farfield.measure.protocols import non_overlapping, sliding, token_losses
+from farfield.measure.results import Condition
 
 from .conftest import our_model, theirs
 
@@ -80,11 +81,11 @@ def test_a_window_in_a_model_of_transformers_is_one(kind, text):
 @given(st.integers(1, 200), st.integers(1, 60), st.integers(1, 60))
 def test_every_protocol_scores_every_token_once(tokens, length, stride):
     stride = min(stride, length)
-    for pieces in (non_overlapping(tokens, length), sliding(tokens, length, stride)):
-        places = [place for piece in pieces for place in range(piece.first, piece.stop)]
+    for chunks in (non_overlapping(tokens, length), sliding(tokens, length, stride)):
+        places = [place for chunk in chunks for place in range(chunk.first, chunk.stop)]
         assert places == list(range(tokens))
-        assert all(0 <= p.start <= p.first < p.stop and p.stop - p.start <= length for p in pieces)
-        assert all(a.start <= b.start for a, b in pairwise(pieces))
+        assert all(0 <= p.start <= p.first < p.stop and p.stop - p.start <= length for p in chunks)
+        assert all(a.start <= b.start for a, b in pairwise(chunks))
 
 
 def test_a_stride_of_the_length_is_no_overlap():
@@ -160,7 +161,7 @@ def test_the_loss_by_tokens_seen_is_the_mean_at_each_position(text):
 
 def test_the_loss_of_gpt2_at_its_training_length_is_that_of_transformers(text):
     model, ids = theirs("gpt2"), text(32).ids
-    row = measure(model, ids, Task(32, "non-overlapping"))
+    row = measure(model, ids, Condition(32, "non-overlapping"))
     batch = torch.from_numpy(ids[:32])[None]
     with torch.no_grad():
         whole = model.network(batch, labels=batch, shift_labels=torch.from_numpy(ids[1:])[None]).loss.item()
@@ -186,6 +187,6 @@ def test_the_lengths_of_a_sweep_share_work_and_change_nothing(encoding, text, mo
     shared = sum(read)
     read.clear()
     for row in found.rows:
-        task = Task(row.length, row.protocol, stride=row.extra.get("stride"))
-        assert row.loss == pytest.approx(measure(model, some.ids, task).loss, abs=1e-6)
+        condition = Condition(row.length, row.protocol, stride=row.extra.get("stride"))
+        assert row.loss == pytest.approx(measure(model, some.ids, condition).loss, abs=1e-6)
     assert shared < 0.75 * sum(read)

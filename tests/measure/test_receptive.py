@@ -9,7 +9,7 @@ import torch
 from farfield.measure import receptive
 from farfield.measure.gradient import by_gradient
 from farfield.measure.receptive import agreement, blocks, by_attention, by_distance, receptive_field
-from farfield.theory.drawn import paper_curve
+from farfield.theory.fields.drawn import paper_curve
 
 from .conftest import our_model, theirs
 

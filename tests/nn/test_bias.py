@@ -28,7 +28,7 @@ def test_every_head_is_the_formula_of_the_zoo_rounded_once(name):
     formula = zoo.ENCODINGS[name].formula
     for head in range(12):
         for t in (0, 1, 2, 7, 49):
-            want = formula.float(t, **module.values_of(head))
+            want = formula.float(t, module.values_of(head))
             got = float(bias[head, t].detach())
             assert got == want or math.isclose(got, want, rel_tol=2.0**-23, abs_tol=1e-12)
 
@@ -85,8 +85,8 @@ def test_one_set_for_all_layers_or_one_for_each():
 
 def test_a_typed_formula_is_a_first_class_citizen():
     assert torch.equal(Bias("-k*t", 6)(40), Bias("alibi", 6)(40))
-    assert torch.equal(Bias("-c*t", 2, values={"c": ["2**(-1/2)", 1]})(3)[1], torch.tensor([0.0, -1.0, -2.0]))
-    learned = Bias("-sqrt(c*t)", 3, values={"c": {"start": (0.5, 1), "least": 0.01}})
+    assert torch.equal(Bias("-c*t", 2, parameters={"c": ["2**(-1/2)", 1]})(3)[1], torch.tensor([0.0, -1.0, -2.0]))
+    learned = Bias("-sqrt(c*t)", 3, parameters={"c": {"start": (0.5, 1), "least": 0.01}})
     learned(7).sum().backward()
     assert bool(learned.learned["c"].grad.isfinite().all())  # the derivative at t = 0 is 0, not nan
     assert learned.values_of(2)["c"] == learned.learned["c"][0, 2].item()
@@ -99,7 +99,7 @@ def test_gradients_reach_the_parameters_through_attention_by_finite_differences(
 
     def call(a, p):
         t = torch.arange(9, dtype=torch.float64).expand(2, 9)
-        return attention(q, k, v, module.formula.torch(t, a=a[:, None], p=p[:, None]))
+        return attention(q, k, v, module.formula.torch(t, {"a": a[:, None], "p": p[:, None]}))
 
     a, p = (module.learned[name][0].detach().clone().requires_grad_() for name in ("a", "p"))
     assert torch.autograd.gradcheck(call, (a, p))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from farfield.measure.rise import answer, rises
 from farfield.study.cell import record_path
 from farfield.study.collected import Study, collect
 from farfield.study.plan import Cell, make_plan
@@ -20,10 +21,7 @@ def record(
 ) -> dict[str, Any]:
     """The record of a cell as `run_cell` writes it."""
     base = cell.settings.length
-    lowest, rises = float("inf"), []
-    for x in perplexity:
-        lowest = min(lowest, x)
-        rises.append(x / lowest - 1)
+    rise = float(rises(perplexity).max())
     head = {
         "parameters": {"k": 0.5},
         "verdict": verdict,
@@ -34,14 +32,14 @@ def record(
         "erf": {"0.1": 4, "0.01": 8},
     }
     return {
-        "version": 1,
+        "version": 2,
         **cell.json(),
         "training_length": base,
         "lengths": [m * base for m in MULTIPLES],
         "perplexity": {"non-overlapping": list(perplexity), "sliding": [perplexity[0], None, None, perplexity[-1]]},
         "stderr": [1.0] * len(MULTIPLES),
         "test_tokens": 1000,
-        "verdict": {"extrapolates": max(rises) < 0.05, "largest_rise": max(rises)},
+        "extrapolation": {"answer": answer(rise, 0.001), "largest_rise": rise, "largest_rise_error": 0.001},
         "tokens_seen": [],
         "heads": [{"layer": 1, "head": h + 1, **head} for h in range(2)],
         "receptive": {

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from records import FALLING, LEVEL, RISING, study_of
 
-from farfield.figures import look, one_line, plain, style
-from farfield.study import canvas, figures_heads, figures_lengths, figures_theory
-from farfield.study.canvas import label_of, look_of, named, number, percent, write_beside
 from farfield.study.collected import Study
-from farfield.study.figures import FIGURES, draw_all
+from farfield.study.figures import FIGURES, canvas, draw_all
+from farfield.study.figures import heads as figures_heads
+from farfield.study.figures import lengths as figures_lengths
+from farfield.study.figures import theory as figures_theory
+from farfield.study.figures.canvas import label_of, look_of, named, number, percent, write_beside
+from farfield.theory.figures import look, one_line, plain, style
 
 SHOOTING = (100.0, 150.0, 200.0, 400.0)
 NAMES = [
@@ -152,7 +154,7 @@ def test_captions_follow_the_data(tmp_path: Path, draw: Callable[[Study, Path], 
 
     def edit(record: dict[str, Any]) -> None:
         record["perplexity"]["non-overlapping"] = [100.0, 180.0, 300.0, 700.0]
-        record["verdict"]["extrapolates"] = False
+        record["extrapolation"]["answer"] = "rose"
         record["receptive"]["mass"] = [0.05, 0.05, 0.1, 0.8]
         record["truncation"]["delta"] = [1.0, 0.9, 0.8]
         record["training"] = [{"step": 1, "loss": 9.0}, {"step": 2, "loss": 8.0}]
@@ -260,14 +262,14 @@ def test_points_of_heads_and_models(tmp_path: Path) -> None:
 
 def test_texts_beside_points_do_not_overlap() -> None:
     import numpy as np
-    from matplotlib.text import Annotation, Text
+    from matplotlib.text import Text
 
     points = [(0.5 + 0.002 * i, 0.5 + 0.001 * (i % 3), f"encoding {i}") for i in range(8)]
     with style() as pyplot:
         figure, axes = pyplot.subplots(figsize=(5, 4))
         axes.set(xlim=(0, 1), ylim=(0, 1))
         write_beside(axes, points, np.array([p[:2] for p in points]))
-        notes = [child for child in axes.get_children() if isinstance(child, Annotation)]
+        notes = [child for child in axes.texts if child.get_text()]
         renderer = figure.canvas.get_renderer()
         boxes = [Text.get_window_extent(note, renderer) for note in notes]
         pyplot.close(figure)

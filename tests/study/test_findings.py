@@ -70,6 +70,7 @@ def test_one_seed_that_rises_is_enough(tmp_path):
     path = sorted((tmp_path / "records").glob("*seed1*"))[0]
     record = json.loads(path.read_text())
     record["perplexity"]["non-overlapping"] = list(RISING)
+    record["extrapolation"]["answer"] = "rose"
     path.write_text(json.dumps(record))
     assert findings(collect(read_plan(tmp_path), tmp_path))[0].holds is False
 
@@ -99,3 +100,14 @@ def test_a_record_of_other_settings_is_not_taken(tmp_path):
     path.write_text(json.dumps(record))
     with pytest.raises(ValueError, match="No run of this study is finished"):
         collect(make_plan("tiny", None, ["alibi"]), tmp_path)
+
+
+def test_what_cannot_be_told_is_no_tick(tmp_path):
+    """A rise of 2 % with an error of 1 % is neither level nor risen."""
+    for encoding, verdict in (("alibi", "converges"), ("inverse", "diverges")):
+        study = study_of(tmp_path / encoding, {encoding: LEVEL}, verdicts={encoding: verdict})
+        for record in study.records:
+            record["extrapolation"]["answer"] = "cannot be told"
+        assert findings(study)[0].holds is None
+        assert "cannot be told" in said(study)
+        assert agreement(study.of_encoding(encoding)).short == "cannot be told"

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Formula, Json, Settings, numbered, values
-from farfield.theory.convergence import Verdict, check
-from farfield.theory.fields import Fields, HeadField, fields, shown_number
-from farfield.theory.receptive import EPSILONS
+from farfield.commands.options import Flag, Formula, Json, SetParameters, numbered, values
+from farfield.theory.fields.receptive import EPSILONS
+from farfield.theory.fields.summary import Fields, HeadSummary, fields, shown_number
+from farfield.theory.verdict.convergence import Verdict, check
 from farfield.zoo import Encoding, find
 
 _COLOURS = {
@@ -34,46 +34,33 @@ def check_command(
     heads: int | None = None,
     width: int = 64,
     layers: int | None = None,
-    parameters: Settings = None,
+    parameters: SetParameters = None,
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
     context: int | None = None,
     train_length: int | None = None,
     test_length: int | None = None,
-    weight: Annotated[bool, Parameter(negative="")] = False,
+    weight: Flag = False,
     start: Annotated[int, Parameter(name="--from")] = 0,
     as_json: Json = False,
-    latex: Annotated[bool, Parameter(negative="")] = False,
+    latex: Flag = False,
 ) -> None:
     """Decide whether the sum of exp(bias) converges, prove it, and tell how far the encoding sees.
 
-    Parameters
-    ----------
-    encoding
-        A name from the zoo (`farfield zoo`), or a formula of the bias r(t) such as "-k*t" or "-2*log(t + 1)".
-    heads
-        Judge every head of a model with this many heads.
-    width
-        Width of one head, for encodings that depend on it.
-    layers
-        Also tell how far a model with this many layers reaches.
-    parameters
-        Give a parameter its value, as NAME=VALUE; may be repeated. Others stay open.
-    epsilon
-        Receptive fields for this share of the weights left outside; may be repeated. 0.5 ... 1e-12 if not given.
-    context
-        Also show the practical reach within a context of this many tokens, which divergent encodings have too.
-    train_length
-        With --test-length: the leak, the share of a test row that lies beyond the training length.
-    test_length
-        See --train-length.
-    weight
-        The formula gives the weight b(t) = exp(r(t)) instead of the bias.
-    start
-        First distance of the series, for formulas that are undefined at 0.
-    as_json
-        Print one JSON object.
-    latex
-        Print the proof as LaTeX.
+    Args:
+        encoding: A name from the zoo (`farfield zoo`), or a formula of the bias r(t) such as "-k*t" or "-2*log(t + 1)".
+        heads: Judge every head of a model with this many heads.
+        width: Width of one head, for encodings that depend on it.
+        layers: Also tell how far a model with this many layers reaches.
+        parameters: Give a parameter its value, as NAME=VALUE; may be repeated. Others stay open.
+        epsilon: Receptive fields for this share of the weights left outside; may be repeated. 0.5 ... 1e-12 if not
+            given.
+        context: Also show the practical reach within a context of this many tokens, which divergent encodings have too.
+        train_length: With --test-length: the leak, the share of a test row that lies beyond the training length.
+        test_length: See --train-length.
+        weight: The formula gives the weight b(t) = exp(r(t)) instead of the bias.
+        start: First distance of the series, for formulas that are undefined at 0.
+        as_json: Print one JSON object.
+        latex: Print the proof as LaTeX.
     """
     if (train_length is None) != (test_length is None):
         raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")
@@ -114,7 +101,7 @@ def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> N
 def _tables(seen: Fields) -> list[Table]:
     """One row for each head (or one for the formula), columns for what was asked."""
     single = len(seen.heads) == 1 and seen.heads[0].head is None
-    columns: list[tuple[str, Callable[[HeadField], str]]] = []
+    columns: list[tuple[str, Callable[[HeadSummary], str]]] = []
     if any(h.total is not None for h in seen.heads) and not single:
         columns.append(("B", lambda h: h.total_text()))
     for i, e in enumerate(seen.epsilons):
@@ -146,10 +133,10 @@ def _tables(seen: Fields) -> list[Table]:
     return [table]
 
 
-def _nth(what: str, i: int, h: HeadField) -> str:
+def _nth(what: str, i: int, h: HeadSummary) -> str:
     numbers = getattr(h, what)
     return shown_number(numbers[i]) if numbers else ""
 
 
-def _parameter(name: str, h: HeadField) -> str:
+def _parameter(name: str, h: HeadSummary) -> str:
     return h.parameters.get(name, "")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,84 +11,50 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json
+from farfield.commands.options import Measuring, progress
 
 if TYPE_CHECKING:
-    from farfield.measure.perplexity import Evaluation, Row
+    from farfield.measure import Evaluation, Score
 
 Protocol = Literal["non-overlapping", "sliding"]
-Watch = Callable[[str, int, int], None]
 
 
 def evaluate_command(
     model: str,
     *,
-    corpus: str | None = None,
-    split: Literal["train", "valid", "test"] = "test",
     lengths: str | None = None,
     tokens: int = 65_536,
     protocols: Annotated[list[Protocol] | None, Parameter(name="--protocol", negative="")] = None,
     stride: int | None = None,
     window: int | None = None,
     epsilon: str | None = None,
-    delta: float = 0.05,
-    training_length: int | None = None,
-    tokeniser: str | None = None,
+    level: Annotated[float, Parameter(name=("--level", "--delta"))] = 0.02,
     batch: int | None = None,
     out: Path | None = None,
-    figure: Path | None = None,
-    quiet: bool = False,
-    as_json: Json = False,
+    options: Measuring = Measuring(),
 ) -> None:
     """Measure perplexity from 1x to 18x the training length, with errors, and say whether the model extrapolates.
 
-    Parameters
-    ----------
-    model
-        A run folder, a saved folder, or a model on the Hugging Face hub.
-    corpus
-        The text: `python`, a path, or a data set of the hub; the one that a run was trained on unless given.
-    split
-        Which part of the corpus.
-    lengths
-        Tokens or multiples of the training length, as "512,1024" or "1x,2x,18x"; the paper's 14 unless given.
-    tokens
-        Tokens to score at most, the same for every length.
-    protocols
-        Only this protocol; may be repeated. Both unless given.
-    stride
-        Of the sliding window: 1 is the paper's; half the length unless given.
-    window
-        Also measure with every head cut at so many tokens.
-    epsilon
-        Also measure with each head cut at its TRF(epsilon).
-    delta
-        The largest rise of perplexity that still counts as extrapolation.
-    training_length
-        For models that do not say it.
-    tokeniser
-        For models without one: `bytes`, a tokenizer.json, or a name on the hub.
-    batch
-        Samples read at once; halved where it does not fit.
-    out
-        Folder of the results, written length by length; a second call goes on. In the model's folder unless given.
-    figure
-        Write the figure here, as PNG and SVG.
-    quiet
-        No progress bar.
-    as_json
-        Print a JSON list.
+    Args:
+        model: A run folder, a saved folder, or a model on the Hugging Face hub.
+        lengths: Tokens or multiples of the training length, as "512,1024" or "1x,2x,18x"; the paper's 14 unless given.
+        tokens: Tokens to score at most, the same for every length.
+        protocols: Only this protocol; may be repeated. Both unless given.
+        stride: Of the sliding window: 1 is the paper's; half the length unless given.
+        window: Also measure with every head cut at so many tokens.
+        epsilon: Also measure with each head cut at its TRF(epsilon).
+        level: The largest rise of perplexity above its lowest that still counts as extrapolation.
+        batch: Samples read at once; halved where it does not fit.
+        out: Folder of the results, written length by length; a second call goes on. In the model's folder unless given.
+        options: What evaluate, receptive and speed share.
     """
-    from farfield.measure.loading import load_model, load_text
-    from farfield.measure.perplexity import evaluate
+    from farfield.measure import evaluate
 
-    if tokens < 1:
-        raise ValueError(f"{tokens} tokens were asked for; it must be at least 1.")
-    if delta <= 0:
-        raise ValueError(f"delta is {delta}; it must be a positive number, such as 0.05 for 5 %.")
-    with progress("reading the model", quiet) as watch:
-        subject = load_model(model, training_length)
-        text = load_text(subject, corpus, split=split, tokens=tokens, tokeniser=tokeniser, progress=not quiet)
+    if level <= 0:
+        raise ValueError(f"The level is {level}; it must be a positive number, such as 0.02 for 2 %.")
+    with progress("reading the model", options.quiet) as watch:
+        subject = options.model(model)
+        text = options.text(subject, tokens)
         result = evaluate(
             subject,
             text,
@@ -99,17 +63,17 @@ def evaluate_command(
             stride=stride,
             window=window,
             epsilon=epsilon,
-            delta=delta,
+            level=level,
             batch=batch,
             out=results_folder(model, out),
             watch=watch,
-            say=None if quiet else lambda sentence: Console(stderr=True).print(Text(sentence)),
+            say=None if options.quiet else lambda sentence: Console(stderr=True).print(Text(sentence)),
         )
-    if figure is not None:
-        from farfield.measure.figures import perplexity_figure
+    if options.figure is not None:
+        from farfield.measure import perplexity_figure
 
-        perplexity_figure({model: result}, figure)
-    if as_json:
+        perplexity_figure({model: result}, options.figure)
+    if options.as_json:
         print(json.dumps(result.json(), indent=1))
         for note in result.notes:
             Console(stderr=True).print(Text(note))
@@ -125,22 +89,6 @@ def results_folder(model: str, out: Path | None) -> Path:
     return folder / "evaluation" if folder.is_dir() else Path("evaluation") / model.replace("/", "--")
 
 
-@contextmanager
-def progress(first: str, quiet: bool) -> Iterator[Watch]:
-    """A bar on stderr, if that is a terminal; gives the function that moves it."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(first, total=None)
-
-        def watch(label: str, done: int, total: int) -> None:
-            bar.update(task, description=label, completed=done, total=total)
-
-        yield watch
-
-
 def show(console: Console, name: str, result: Evaluation) -> None:
     """The results for a person: perplexity by length, the loss by tokens seen, the verdict."""
     console.print(Text(f"{name}: training length {result.training_length}", style="bold"))
@@ -151,9 +99,9 @@ def show(console: Console, name: str, result: Evaluation) -> None:
     if result.of("non-overlapping"):
         console.print(_by_tokens_seen(result))
     for protocol in ("non-overlapping", "sliding"):
-        verdict = result.verdict(protocol) if result.of(protocol) else None
-        if verdict is not None:
-            console.print(Text(f"{protocol}: {verdict.sentence}"))
+        over_lengths = result.extrapolation(protocol)
+        if over_lengths is not None:
+            console.print(Text(f"{protocol}: {over_lengths.sentence}"))
     for note in result.notes:
         console.print(Text(note))
     if result.saved is not None:
@@ -163,36 +111,32 @@ def show(console: Console, name: str, result: Evaluation) -> None:
 def _by_length(result: Evaluation) -> Table:
     table = Table(title="perplexity by length (± standard error)", title_justify="left")
     protocols = [p for p in ("non-overlapping", "sliding") if result.of(p)]
-    for column in ("length", "", *protocols, "change", "rise", "extrapolates"):
+    for column in ("length", "", *protocols, "change", "rise", "answer"):
         table.add_column(column, justify="right")
-    verdict = result.verdict(protocols[0]) if protocols else None
-    said = {v.length: v for v in verdict.lengths} if verdict else {}
+    over_lengths = result.extrapolation(protocols[0]) if protocols else None
+    changes = {one.length: one for one in over_lengths.lengths} if over_lengths else {}
     for length in sorted({row.length for row in result.rows}):
         cells = [str(length), f"{length / result.training_length:g}x"]
         for protocol in protocols:
             row = next((r for r in result.of(protocol) if r.length == length), None)
             cells.append("" if row is None else _number(row))
-        v = said.get(length)
-        cells += (
-            ["", "", ""] if v is None else [_change(v.change, v.change_error), f"{v.rise:.2%}", _yes(v.extrapolates)]
-        )
+        one = changes.get(length)
+        if one is not None:
+            rise = _percent(one.rise, one.rise_error)
+            cells += [f"{one.change:+.2%}", rise, "" if length == result.training_length else one.answer]
         table.add_row(*(Text(cell) for cell in cells))
     return table
 
 
-def _number(row: Row) -> str:
+def _number(row: Score) -> str:
     return f"{row.perplexity:.3f}" + ("" if row.stderr is None else f" ± {row.stderr:.2g}")
 
 
-def _change(change: float, error: float | None) -> str:
-    return f"{change:+.2%}" + (f" ± {error:.2%}" if error else "")
+def _percent(share: float, error: float | None) -> str:
+    return f"{share:.2%}" + (f" ± {error:.2%}" if error else "")
 
 
-def _yes(answer: bool) -> str:
-    return "yes" if answer else "no"
-
-
-def _windowed(result: Evaluation, rows: list[Row]) -> Table:
+def _windowed(result: Evaluation, rows: list[Score]) -> Table:
     from farfield.measure.windows import shortest_text
 
     title = "each head cut at a window (lost share of attention: largest over all rows, and mean)"

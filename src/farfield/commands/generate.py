@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from farfield.commands.options import Json
+from farfield.commands.options import Flag, Json
 
 CHUNK = 1024  # tokens of a long prompt that are read at once
 
@@ -24,76 +24,62 @@ def generate_command(
     policy: Literal["widen", "warn", "stop"] = "widen",
     context: int | None = None,
     tokens: int = 100,
-    sample: Annotated[bool, Parameter(negative="")] = False,
+    sample: Flag = False,
     temperature: float = 1.0,
     seed: int = 0,
-    full: Annotated[bool, Parameter(negative="")] = False,
+    full: Flag = False,
     as_json: Json = False,
 ) -> None:
     """Write on from a prompt, keeping only the keys that epsilon asks for, and tell what that can have cost.
 
-    Parameters
-    ----------
-    run
-        A run folder of `farfield train`, or the folder or name of a BLOOM or MPT model.
-    prompt
-        The text to go on from; of any length, in constant memory.
-    prompt_file
-        A file with that text.
-    epsilon
-        The share of attention that a token may lose in any head.
-    logit_bound
-        Choose windows for |q.k|/sqrt(d) up to this bound, instead of measuring them.
-    policy
-        If a token may have lost more than epsilon all the same: `widen` the window, `warn`, or `stop`.
-    context
-        The longest text; needed where the encoding's series diverges.
-    tokens
-        Tokens to write.
-    sample
-        Draw each token instead of taking the likeliest.
-    temperature
-        Of the draw.
-    seed
-        Of the draw.
-    full
-        Keep every key: the usual cache, for comparison.
-    as_json
-        Print one JSON object.
+    Args:
+        run: A run folder of `farfield train`, or the folder or name of a BLOOM or MPT model.
+        prompt: The text to go on from; of any length, in constant memory.
+        prompt_file: A file with that text.
+        epsilon: The share of attention that a token may lose in any head.
+        logit_bound: Choose windows for |q.k|/sqrt(d) up to this bound, instead of measuring them.
+        policy: If a token may have lost more than epsilon all the same: `widen` the window, `warn`, or `stop`.
+        context: The longest text; needed where the encoding's series diverges.
+        tokens: Tokens to write.
+        sample: Draw each token instead of taking the likeliest.
+        temperature: Of the draw.
+        seed: Of the draw.
+        full: Keep every key: the usual cache, for comparison.
+        as_json: Print one JSON object.
     """
     text = _prompt(prompt, prompt_file)
     if tokens < 1:
         raise ValueError(f"{tokens} tokens were asked for; it must be at least 1")
-    model, tokeniser = _load(run)
+    model, tokenizer = _load(run)
     import torch
 
     import farfield
 
     torch.manual_seed(seed)
-    ids = tokeniser(text, return_tensors="pt", return_token_type_ids=False)
+    ids = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
     if ids["input_ids"].shape[1] == 0:
         raise ValueError("the prompt has no tokens; give some text")
     options: dict[str, Any] = {"max_new_tokens": tokens, "do_sample": sample, "return_dict_in_generate": True}
     if sample:
         options["temperature"] = temperature
     if not full:
-        bounds = {"logit_bound": logit_bound, "policy": policy, "context": context}
+        bounds: dict[str, Any] = {"logit_bound": logit_bound, "policy": policy, "context": context}
         farfield.bound(model, epsilon, **bounds)
         options["past_key_values"] = farfield.BoundedCache(model, epsilon, **bounds)
         options["prefill_chunk_size"] = CHUNK
     if not as_json:
-        options["streamer"] = _streamer(tokeniser)
+        options["streamer"] = _streamer(tokenizer)
     try:
         done = model.generate(**ids, **options)
     except RuntimeError as error:
-        from farfield.nn.cache import CertificateError
+        from farfield.nn.cache.certificate import CertificateError
 
         if isinstance(error, CertificateError):
             raise ValueError(f"stopped: {error}") from None
         raise
     certificate = None if full else options["past_key_values"].certificate()
     if as_json:
-        written = tokeniser.decode(done.sequences[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
+        written = tokenizer.decode(done.sequences[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
         print(json.dumps({"text": written, "certificate": certificate.json() if certificate else None}))
     elif certificate is not None:
         _show(certificate, options["past_key_values"].bytes())
@@ -115,7 +101,7 @@ def _load(run: str) -> tuple[Any, Any]:
         from transformers import AutoModelForCausalLM, AutoTokenizer
         from transformers.utils import logging
 
-        import farfield.nn.model  # noqa: F401 - makes transformers know our models
+        import farfield.nn.decoder.model  # noqa: F401 - makes transformers know our models
     except ImportError as error:
         raise ValueError(
             f"generating text needs torch and transformers (pip install farfield[train]): {error}"
@@ -136,10 +122,10 @@ def _load(run: str) -> tuple[Any, Any]:
         raise ValueError(f"{run!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from None
 
 
-def _streamer(tokeniser: Any) -> Any:
+def _streamer(tokenizer: Any) -> Any:
     from transformers import TextStreamer
 
-    return TextStreamer(tokeniser, skip_special_tokens=True)
+    return TextStreamer(tokenizer, skip_special_tokens=True)
 
 
 def _show(certificate: Any, size: int) -> None:
@@ -147,7 +133,7 @@ def _show(certificate: Any, size: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from farfield.nn.cache import SCOPE
+    from farfield.nn.cache.certificate import SCOPE
 
     console = Console(file=sys.stderr)
     table = Table(title="what the cache can have cost", title_justify="left")

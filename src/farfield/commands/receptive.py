@@ -4,80 +4,46 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json
+from farfield.commands.options import Flag, Measuring, Watch, progress, whole_numbers
 
 if TYPE_CHECKING:
-    from farfield.commands.evaluate import Watch
-    from farfield.measure.gradient import ByGradient
-    from farfield.measure.receptive import ByAttention
-    from farfield.measure.truncation import Truncation
+    from farfield.measure import ByAttention, ByGradient, Truncation
 
 
 def receptive_command(
     models: list[str],
     *,
-    corpus: str | None = None,
-    split: Literal["train", "valid", "test"] = "test",
-    truncate: Annotated[bool, Parameter(negative="")] = False,
+    truncate: Flag = False,
     length: str | None = None,
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
     burn_in: int | None = None,
     chunks: int = 4,
     outputs: int = 16,
     windows: str | None = None,
-    training_length: int | None = None,
-    tokeniser: str | None = None,
-    figure: Path | None = None,
-    quiet: bool = False,
-    as_json: Json = False,
+    options: Measuring = Measuring(),
 ) -> None:
     """Measure the empirical receptive field of every head and of the whole network, beside the theoretical one.
 
-    Parameters
-    ----------
-    models
-        One or more: run folders, saved folders, or models on the Hugging Face hub.
-    corpus
-        The text: `python`, a path, or a data set of the hub; the one that a run was trained on unless given.
-    split
-        Which part of the corpus.
-    truncate
-        Measure delta(i, j) instead: the change of each attention output, and of the network, when only the last j
-        tokens are kept, beside the paper's bound and the sharper ones.
-    length
-        Tokens read at once, or a multiple such as "8x"; 4 times the training length unless given.
-    epsilon
-        The share of attention outside the field; may be repeated. 0.1 and 0.01 unless given.
-    burn_in
-        Queries at the start of each chunk that do not count; half the length unless given.
-    chunks
-        Chunks of the text to read.
-    outputs
-        Positions whose gradient is taken; 0 leaves it out.
-    windows
-        The windows j of --truncate, as "16,64,256"; powers of two unless given.
-    training_length
-        For models that do not say it.
-    tokeniser
-        For models without one: `bytes`, a tokenizer.json, or a name on the hub.
-    figure
-        Write the figure here, as PNG and SVG.
-    quiet
-        No progress bar.
-    as_json
-        Print one JSON object.
+    Args:
+        models: One or more: run folders, saved folders, or models on the Hugging Face hub.
+        truncate: Measure delta(i, j) instead: the change of each attention output, and of the network, when only the
+            last j tokens are kept, beside the paper's bound and the sharper ones.
+        length: Tokens read at once, or a multiple such as "8x"; 4 times the training length unless given.
+        epsilon: The share of attention outside the field; may be repeated. 0.1 and 0.01 unless given.
+        burn_in: Queries at the start of each chunk that do not count; half the length unless given.
+        chunks: Chunks of the text to read.
+        outputs: Positions whose gradient is taken; 0 leaves it out.
+        windows: The windows j of --truncate, as "16,64,256"; powers of two unless given.
+        options: What evaluate, receptive and speed share.
     """
-    from farfield.commands.evaluate import progress
     from farfield.measure.lengths import check_text, parse_lengths, possible_lengths, training_length_of
-    from farfield.measure.loading import load_model, load_text
 
     if not models:
         raise ValueError("Which model? Give a run folder, a saved folder, or a model on the hub.")
@@ -86,35 +52,34 @@ def receptive_command(
     results: list[Any] = []
     gradients: list[Any] = []
     epsilons = tuple(epsilon or ("0.1", "0.01"))
-    with progress("reading the model", quiet) as watch:
+    with progress("reading the model", options.quiet) as watch:
         for number, name in enumerate(models):
-            model = load_model(name, training_length)
+            model = options.model(name)
             wanted = parse_lengths(length, training_length_of(model))[:1] if length else [_usual(model)]
             n = possible_lengths(model, wanted)[0][0]
-            text = load_text(model, corpus, split=split, tokens=chunks * n, tokeniser=tokeniser)
-            check_text(len(text) - 1, [n], f"The {split} text")
+            text = options.text(model, chunks * n)
+            check_text(len(text) - 1, [n], f"The {options.split} text")
             step = _stepper(watch, name, number / len(models), model.layers * chunks * len(models))
 
             if truncate:
-                from farfield.measure.truncation import truncation
+                from farfield.measure import truncation
 
-                js = None if windows is None else window_list(windows)
+                js = None if windows is None else whole_numbers("--windows", windows)
                 results.append(truncation(model, text, n, windows=js, burn_in=burn_in, chunks=chunks, watch=step))
                 continue
-            from farfield.measure.gradient import by_gradient
-            from farfield.measure.receptive import by_attention
+            from farfield.measure import by_attention, by_gradient
 
             results.append(by_attention(model, text, n, epsilons=epsilons, burn_in=burn_in, chunks=chunks, watch=step))
             if outputs:
                 gradients.append(by_gradient(model, text, n, epsilons=epsilons, outputs=outputs, watch=step))
-    if figure is not None:
-        from farfield.measure.figures import receptive_figure, truncation_figure
+    if options.figure is not None:
+        from farfield.measure import receptive_figure, truncation_figure
 
         if truncate:
-            truncation_figure(results, figure)
+            truncation_figure(results, options.figure)
         else:
-            receptive_figure(results, figure, gradients)
-    if as_json:
+            receptive_figure(results, options.figure, gradients)
+    if options.as_json:
         print(json.dumps(_json(results, gradients, truncate, list(epsilons)), indent=1))
     elif truncate:
         for one in results:
@@ -141,18 +106,10 @@ def _usual(model: Any) -> int:
     return min(4 * known, model.longest or 4 * known)
 
 
-def window_list(text: str) -> list[int]:
-    """The windows in "16,64,256"."""
-    try:
-        return [int(word) for word in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--windows takes whole numbers with commas, such as 16,64,256, not {text[:40]!r}.") from None
-
-
 def _json(results: list[Any], gradients: list[Any], truncate: bool, epsilons: list[str]) -> dict[str, Any]:
     if truncate:
         return {"truncation": [one.json() for one in results]}
-    from farfield.measure.receptive import agreement
+    from farfield.measure import agreement
 
     return {
         "attention": [one.json() for one in results],
@@ -162,7 +119,7 @@ def _json(results: list[Any], gradients: list[Any], truncate: bool, epsilons: li
 
 
 def _show(console: Console, results: list[ByAttention], gradients: list[ByGradient]) -> None:
-    from farfield.measure.receptive import agreement
+    from farfield.measure import agreement
 
     for one in results:
         title = f"{one.model} ({one.encoding}): ERF by attention, {one.queries} queries a head, rows up to {one.length}"
@@ -175,11 +132,11 @@ def _show(console: Console, results: list[ByAttention], gradients: list[ByGradie
             line += f"{field['median']} tokens hold all but {field['epsilon']} (10 % to 90 %: {spread})"
             console.print(Text(line))
     for e, epsilon in enumerate(results[0].epsilons if results else []):
-        found = agreement(results, e)
-        if found["trf_of_rows"] is not None:
-            said = "not defined" if found["trf"] is None else f"{found['trf']:.3f}"
+        ranks = agreement(results, e)
+        if ranks["trf_of_rows"] is not None:
+            said = "not defined" if ranks["trf"] is None else f"{ranks['trf']:.3f}"
             text = f"epsilon = {epsilon}: rank correlation of ERF with TRF {said}, "
-            console.print(Text(text + f"with the TRF of rows this long {found['trf_of_rows']:.3f}"))
+            console.print(Text(text + f"with the TRF of rows this long {ranks['trf_of_rows']:.3f}"))
     console.print(
         Text(
             "The paper draws one normalised curve of the first layer: it divides by the length, so divergent "
@@ -196,12 +153,12 @@ def _heads(one: ByAttention) -> Table:
     for epsilon in one.epsilons:
         for column in (f"ERF({epsilon})", "10 % to 90 %", "TRF", "TRF of rows"):
             table.add_column(column, justify="right")
-    found = one.quantiles((0.1, 0.5, 0.9))
-    for layer in range(found.shape[1]):
-        for head in range(found.shape[2]):
+    fields = one.quantiles((0.1, 0.5, 0.9))
+    for layer in range(fields.shape[1]):
+        for head in range(fields.shape[2]):
             cells = [str(layer + 1), str(head + 1)]
             for e in range(len(one.epsilons)):
-                low, middle, high = found[e, layer, head]
+                low, middle, high = fields[e, layer, head]
                 rows = "" if one.row_trf is None else str(one.row_trf[e, layer, head])
                 cells += [str(middle), f"{low} to {high}", _tokens(one.trf[e][layer][head]), rows]
             table.add_row(*(Text(cell) for cell in cells))

@@ -13,8 +13,9 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
+from farfield.commands.options import Flag
+
 if TYPE_CHECKING:
-    from farfield.study.plan import Plan
     from farfield.study.running import Failure, Job
 
 Listed = Annotated[list[str] | None, Parameter(allow_leading_hyphen=True, negative="")]
@@ -32,49 +33,36 @@ def study_command(
     cluster: Literal["local", "slurm"] = "local",
     slurm: Annotated[list[str] | None, Parameter(negative="")] = None,
     jobs: int | None = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    without_gpu: Annotated[bool, Parameter(negative="")] = False,
-    quiet: bool = False,
+    dry_run: Flag = False,
+    without_gpu: Flag = False,
+    quiet: Flag = False,
 ) -> None:
     """Does theory predict what models do? Train the encodings, measure them, and write a report.
 
     What is there already is not done again: a second call trains what is missing, and a run that was killed goes on.
 
-    Parameters
-    ----------
-    corpora
-        Texts to train on, with commas: `python` (the standard library's source, the default), paths, data sets of the
-        hub (wikitext-103, books, github, wikibook). May be repeated.
-    encodings
-        Names of the zoo and formulas, with commas: "alibi, type1, -2*log(t + 1)". The paper's nine unless given. May be
-        repeated.
-    seeds
-        How many times to train each, from different first weights and batches; 1 unless given.
-    preset
-        small (minutes on two cores, the default), tiny (a test), paper (the paper's whole grid, for GPUs).
-    out
-        The folder of the study.
-    only
-        Train nothing: write the tables, or the figures, anew from what was measured. The options of the last call
-        hold.
-    precision
-        Of the arithmetic in training; float32 unless given. bfloat16 is what GPUs are fast in.
-    cluster
-        local: processes on this machine. slurm: one job for each run.
-    slurm
-        An option for SLURM as NAME=VALUE, as submitit takes it: partition=gpu, gpus_per_node=1, time=600. May be
-        repeated.
-    jobs
-        Runs at once on this machine; one for each core or GPU unless given.
-    dry_run
-        Say what would be done and what it would cost, and stop.
-    without_gpu
-        Start the paper's sizes even though this machine shows no GPU.
-    quiet
-        Show no progress.
+    Args:
+        corpora: Texts to train on, with commas: `python` (the standard library's source, the default), paths, data sets
+            of the hub (wikitext-103, books, github, wikibook). May be repeated.
+        encodings: Names of the zoo and formulas, with commas: "alibi, type1, -2*log(t + 1)". The paper's nine unless
+            given. May be repeated.
+        seeds: How many times to train each, from different first weights and batches; 1 unless given.
+        preset: small (minutes on two cores, the default), tiny (a test), paper (the paper's whole grid, for GPUs).
+        out: The folder of the study.
+        only: Train nothing: write the tables, or the figures, anew from what was measured. The options of the last call
+            hold.
+        precision: Of the arithmetic in training; float32 unless given. bfloat16 is what GPUs are fast in.
+        cluster: local: processes on this machine. slurm: one job for each run.
+        slurm: An option for SLURM as NAME=VALUE, as submitit takes it: partition=gpu, gpus_per_node=1, time=600. May be
+            repeated.
+        jobs: Runs at once on this machine; one for each core or GPU unless given.
+        dry_run: Say what would be done and what it would cost, and stop.
+        without_gpu: Start the paper's sizes even though this machine shows no GPU.
+        quiet: Show no progress.
     """
     from farfield.study import running
     from farfield.study.collected import collect, save
+    from farfield.study.conduct import run_plan
     from farfield.study.cost import sentences
     from farfield.study.plan import make_plan, read_plan
 
@@ -84,8 +72,6 @@ def study_command(
     if plan is None:
         chosen = split(corpora, paths=True), split(encodings), 1 if seeds is None else seeds
         plan = make_plan(preset or "small", *chosen, precision)
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"{jobs} runs at once were asked for; it must be at least 1.")
     todo = running.missing(plan, out)
     if only is None:
         for sentence in sentences(plan, todo):
@@ -99,9 +85,16 @@ def study_command(
                 "This machine shows no GPU, and the paper's sizes would take years here: "
                 "use --cluster slurm, --preset small, or --without-gpu if you mean it."
             )
-        out.mkdir(parents=True, exist_ok=True)
-        plan.save(out)
-        failures = _work(plan, out, console, cluster, slurm or [], jobs, quiet)
+        display = ProgressDisplay(console, quiet)
+        try:
+            with display:
+                failures = run_plan(
+                    plan, out, display, cluster=cluster, slurm=slurm or [], jobs=jobs, expect=display.expect
+                )
+        except KeyboardInterrupt:
+            where = "The jobs stay in SLURM's queue" if cluster == "slurm" else "What was trained is kept"
+            console.print(Text(f"Stopped. {where}; the same command goes on from there."))
+            raise
     study = collect(plan, out)
     save(study, out)
     from farfield.study.report import summary, write
@@ -137,37 +130,13 @@ def split(given: Sequence[str] | None, paths: bool = False) -> list[str] | None:
                 parts.append(text[start:place])
                 start = place + 1
         parts.append(text[start:])
-    found = [part.strip() for part in parts if part.strip()]
-    if not found:
+    named = [part.strip() for part in parts if part.strip()]
+    if not named:
         raise ValueError("An empty list was given; leave the option out for what is usual.")
-    return found
+    return named
 
 
-def _work(
-    plan: Plan, out: Path, console: Console, cluster: str, slurm: list[str], at_once: int | None, quiet: bool
-) -> list[Failure]:
-    from farfield.study import running
-
-    shown = Shown(console, quiet)
-
-    def run(some: Sequence[Job], limit: int | None) -> list[Failure]:
-        shown.expect(len(some))
-        if cluster == "slurm":
-            from farfield.study.cluster import run_slurm, slurm_options
-
-            return run_slurm(out, some, shown, slurm_options(slurm))
-        return running.run_here(out, some, shown, limit or at_once)
-
-    try:
-        with shown:
-            return running.run_study(plan, out, run)
-    except KeyboardInterrupt:
-        where = "The jobs stay in SLURM's queue" if cluster == "slurm" else "What was trained is kept"
-        console.print(Text(f"Stopped. {where}; the same command goes on from there."))
-        raise
-
-
-class Shown:
+class ProgressDisplay:
     """Progress over runs and inside each of them: bars on a terminal, lines in a log."""
 
     SECONDS = 30.0
@@ -185,7 +154,7 @@ class Shown:
         self.bars = Progress(*columns, TimeElapsedColumn(), console=console, disable=not self.live)
         self.whole = self.bars.add_task("all runs", total=0, status="")
         self.tasks: dict[Job, object] = {}
-        self.told: dict[Job, float] = {}
+        self.last_said: dict[Job, float] = {}
 
     def __enter__(self) -> None:
         self.bars.start()
@@ -199,12 +168,12 @@ class Shown:
 
     def started(self, job: Job) -> None:
         self.tasks[job] = self.bars.add_task(_short(job.label), total=1.0, status="starting")
-        self.told[job] = time.monotonic()
+        self.last_said[job] = time.monotonic()
 
     def moved(self, job: Job, phase: str, share: float) -> None:
         self.bars.update(self.tasks[job], completed=share, status=phase)  # type: ignore[arg-type]
-        if not self.live and not self.quiet and time.monotonic() - self.told[job] > self.SECONDS:
-            self.told[job] = time.monotonic()
+        if not self.live and not self.quiet and time.monotonic() - self.last_said[job] > self.SECONDS:
+            self.last_said[job] = time.monotonic()
             self.console.print(Text(f"{job.label}: {phase}, {share:.0%}"))
 
     def ended(self, job: Job, failure: Failure | None) -> None:

@@ -1,30 +1,41 @@
-"""From a question to its answer: plain data that the page shows, every number computed from the formula."""
+"""From a question to its answer: plain data that the page shows, every number computed from the formula.
+
+What a person waits for is asked in parts: the verdict first, then numbers as they come. A part that takes too long is
+cut off alone, and what was proven before it stays.
+"""
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from math import exp, log10
 from typing import Any
 
-from farfield.explorer import lines, mathml
-from farfield.explorer.numbers import described
-from farfield.explorer.parameters import sliders
+from farfield.explorer import lines
+from farfield.explorer.numbers import curves, paper_claims
+from farfield.explorer.parameters import Slider, sliders
 from farfield.explorer.question import Question
-from farfield.formula import Formula
-from farfield.theory.closed import DivergenceError, UndecidedError
-from farfield.theory.comparison import compare
-from farfield.theory.convergence import Verdict, check
-from farfield.theory.design import design
-from farfield.theory.fields import Fields, fields, shown_number
-from farfield.theory.partial import Row
-from farfield.theory.receptive import EPSILONS, digits, exact_epsilon, smallest
-from farfield.theory.series import series
-from farfield.theory.truncation import exact_bound, smallest_window
+from farfield.formula import Formula, build
+from farfield.formula.mathml import mathml
+from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.fields.comparison import compare
+from farfield.theory.fields.design import design
+from farfield.theory.fields.law import law
+from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, smallest
+from farfield.theory.fields.summary import shown_number
+from farfield.theory.fields.windows import exact_bound, smallest_window
+from farfield.theory.sums.partial import Row
+from farfield.theory.sums.series import Series, series, sum_json
+from farfield.theory.verdict.convergence import Verdict, check
 from farfield.zoo import ENCODINGS, Encoding, find
 
-_CURVE = [f"{m}e-{n}" for n in range(1, 13) for m in (5, 2, 1)]
+_CURVE = tuple(f"{m}e-{n}" for n in range(1, 13) for m in (5, 2, 1))
 _MOST_DIGITS = 310  # of a receptive field on the page; a longer one only by its size
+_OVER = f"over 1e{_MOST_DIGITS}"
+_MOMENT = 0.25  # seconds after which a part is handed over, and the rest asked for again
 _SCOPE = "for each attention layer by itself, not for a network as a whole"
 
 
@@ -41,51 +52,128 @@ def zoo_list() -> list[dict[str, Any]]:
     ]
 
 
-def encoding(q: Question) -> dict[str, Any]:
-    """All about one encoding with every parameter given its value."""
-    found = find(q.formula)
-    moved = sliders(found, q.given, q.heads, q.head)
-    out: dict[str, Any] = {
-        "name": found.name, "source": found.source, "note": found.note, "start": q.start,
-        "named": found.name in ENCODINGS, "parameters": [s.json() for s in moved],
-    }  # fmt: skip
-    used = {s.name: s.text for s in moved}
+@dataclass(frozen=True)
+class Subject:
+    """An encoding that is asked about, every parameter with a value; `formula` is None if it has no bias."""
+
+    encoding: Encoding
+    sliders: tuple[Slider, ...]
+    formula: Formula | None
+    verdict: Verdict
+
+    @property
+    def values(self) -> dict[str, str]:
+        return {s.name: s.text for s in self.sliders}
+
+
+def subject(q: Question, head: int | None = None) -> Subject:
+    """The encoding of a question, with its verdict; the last few are remembered."""
+    return _subject(q.formula, tuple(sorted(q.given.items())), q.heads, head or q.head, q.start)
+
+
+@lru_cache(maxsize=32)
+def _subject(text: str, given: tuple[tuple[str, str], ...], heads: int, head: int, start: int) -> Subject:
+    found = find(text)
+    moved = tuple(sliders(found, dict(given), heads, head))
     if found.formula is None:
-        verdict = check(found)
-        return out | {"verdict": _verdict(verdict), "code": _code(q, found, used, None)}
-    bound = found.formula.bind(used)
-    verdict = check(bound, start=q.start)
-    chosen = exact_epsilon(q.epsilon)
-    epsilons = sorted(
-        [*(e for e in EPSILONS if exact_epsilon(e) != chosen), q.epsilon], key=exact_epsilon, reverse=True
-    )
-    curve = _curve(bound, verdict, q.start)
-    beyond = exact_epsilon(curve["beyond"] or "1e-9999")
-    short = [e for e in epsilons if exact_epsilon(e) > beyond]  # a field only grows as epsilon falls
-    seen = _fields(bound, verdict, short, q.start)
-    exact = seen.heads[0].tokens
-    shown: list[str | None] = [shown_number(n) for n in exact] or [None for _ in short]
-    shown += [f"over 1e{_MOST_DIGITS}" for _ in epsilons[len(short) :]]
-    drawn = described(bound, q.start, q.context, epsilons)
-    claimed = drawn["draw"]["claims"] if drawn["draw"] else [None for _ in epsilons]
-    chosen_row = epsilons.index(q.epsilon)
-    return out | {
-        "math": mathml.formula(found.formula),
-        "bound_math": mathml.formula(bound) if used else None,
-        "verdict": _verdict(verdict),
-        "sum": seen.heads[0].exact_total,
-        "total": None if seen.heads[0].total is None else float(seen.heads[0].total["mid"]),
-        "notes": seen.notes,
-        "table": [
-            {"epsilon": e, "tokens": shown[i], "exact": exact[i] if i < len(exact) else None, "draw": claimed[i]}
-            for i, e in enumerate(epsilons)
-        ],
-        "said": _said_of_draw(q, verdict, shown[chosen_row], drawn["draw"], chosen_row),
-        "curve": curve,
-        "window": _window(bound, verdict, q, beyond),
-        **drawn,
-        "code": _code(q, found, used, verdict),
+        return Subject(found, moved, None, check(found))
+    bound = found.formula.bind({s.name: s.text for s in moved})
+    return Subject(found, moved, bound, check(bound, start=start))
+
+
+@lru_cache(maxsize=32)
+def _series(formula: Formula, start: int) -> Series:
+    return series(formula, start=start)
+
+
+def _bias(one: Subject, what: str) -> Formula:
+    if one.formula is None:
+        raise ValueError(f"{one.encoding.name} has no bias r(t), so {what}")
+    return one.formula
+
+
+# ------------------------------------------------------------------------------------------------ one encoding
+def verdict(q: Question) -> dict[str, Any]:
+    """The verdict with its proof, the formula, and the sliders of its parameters."""
+    one = subject(q)
+    found = one.encoding
+    return {
+        "name": found.name,
+        "source": found.source,
+        "note": found.note,
+        "parameters": [s.json() for s in one.sliders],
+        "math": None if found.formula is None else _equation(found.formula),
+        "verdict": _verdict(one.verdict),
     }
+
+
+def code(q: Question) -> dict[str, Any]:
+    """The commands and the lines of Python that give the same."""
+    one = subject(q)
+    return lines.code(one.encoding, q.formula.strip(), one.values, q, one.verdict.verdict)
+
+
+def fields(q: Question) -> dict[str, Any]:
+    """The sum and the receptive fields from the largest epsilon on, as many as fit into a moment.
+
+    `rest` epsilons are still to come: the same question with `skip` gives the next ones. Where the series does not
+    converge there are none; `why` says what kept a field from being proven.
+    """
+    one = subject(q)
+    table = [e for e in _epsilons(q.epsilon) if e in EPSILONS or e == q.epsilon]
+    out: dict[str, Any] = {"table": table, "sum": None, "total": None, "rows": [], "rest": 0, "law": None, "why": None}
+    if one.formula is None or one.verdict.verdict != "converges":
+        return out
+    wanted = _epsilons(q.epsilon)[q.skip :]
+    until = time.monotonic() + _MOMENT
+    try:
+        weights = _series(one.formula, q.start)
+        total = sum_json(weights)
+        out |= {"sum": f"{total['mid']} +/- {total['rad']}", "total": float(total["mid"])}
+        for e in wanted:
+            if out["rows"] and (time.monotonic() > until or out["rows"][-1]["tokens"] == _OVER):
+                break
+            out["rows"].append(_row(e, smallest(weights, exact_epsilon(e))))
+        left = wanted[len(out["rows"]) :]
+        if left and out["rows"][-1]["tokens"] == _OVER:  # a field only grows as epsilon falls
+            out["rows"] += [{"epsilon": e, "tokens": _OVER, "exact": None, "log10": None} for e in left]
+        elif left:
+            out["rest"] = len(left)
+        if not out["rest"]:
+            out["law"] = law(one.formula, start=q.start)
+    except (DivergenceError, UndecidedError) as error:
+        out["why"] = str(error)
+    return out
+
+
+def window(q: Question) -> dict[str, Any]:
+    """How many tokens a head must keep, with proof: at every length or, if the sum diverges, in a text of `context`."""
+    one = subject(q)
+    formula = _bias(one, "no window is proven")
+    asked = f"for scores within ±{q.bound} and at most a share {q.epsilon} of the attention lost"
+    if one.verdict.verdict == "diverges":
+        kept = smallest_window(Row(formula, q.context, q.start), q.epsilon, q.bound)
+        which = "every token" if kept >= q.context else "enough"
+        end = "at every length there is no window, since the sum diverges"
+        return {"tokens": digits(kept), "said": f"({which}) in a text of {q.context} tokens, {asked}; {end}"}
+    if one.verdict.verdict != "converges":
+        return {"tokens": None, "said": "no window is proven: the series was not decided"}
+    weights = _series(formula, q.start)
+    try:
+        tokens = _OVER if _too_far(weights, q) else shown_number(digits(smallest_window(weights, q.epsilon, q.bound)))
+    except UndecidedError as error:
+        return {"tokens": None, "said": str(error)}
+    return {"tokens": tokens, "said": f"{asked}, at every length; {_SCOPE}"}
+
+
+def drawn(q: Question) -> dict[str, Any]:
+    """Weights, partial sums and the heat map: what is described, and not proven."""
+    return curves(_bias(subject(q), "there is nothing to draw"), q.start, q.context)
+
+
+def claimed(q: Question) -> dict[str, Any]:
+    """What the paper's `draw()` would have claimed."""
+    return paper_claims(_bias(subject(q), "draw() claims nothing"), q.start, q.context, q.epsilon)
 
 
 def condition(q: Question) -> dict[str, Any]:
@@ -97,61 +185,46 @@ def condition(q: Question) -> dict[str, Any]:
 
 
 def heads(q: Question) -> dict[str, Any]:
-    """The receptive fields of every head, one row each."""
-    found = find(q.formula)
-    rows = []
-    for h in range(1, q.heads + 1 if found.formula is not None else 1):
-        used = {s.name: s.text for s in sliders(found, q.given, q.heads, h)}
-        assert found.formula is not None
-        bound = found.formula.bind(used)
-        verdict = check(bound, start=q.start)
-        row = _fields(bound, verdict, list(EPSILONS), q.start).heads[0]
-        rows.append(
-            {
-                "head": h,
-                "parameters": used,
-                "verdict": verdict.verdict,
-                "sum": row.total_text(),
-                "tokens": [shown_number(n) for n in row.tokens],
-                "horizon": row.horizon_text(),
-            }
-        )
-    return {"epsilons": list(EPSILONS), "rows": rows}
+    """Verdict, sum and receptive fields of each head, as many as fit into a moment; `rest` heads are still to come."""
+    rows: list[dict[str, Any]] = []
+    last = q.heads if subject(q, 1).formula is not None else 0
+    until = time.monotonic() + _MOMENT
+    for head in range(q.skip + 1, last + 1):
+        if rows and time.monotonic() > until:
+            break
+        one = subject(q, head)
+        assert one.formula is not None
+        found = one.verdict.horizon
+        row = {"head": head, "parameters": one.values, "verdict": one.verdict.verdict, "sum": None, "tokens": []}
+        row["horizon"] = None if found is None else f"{found.tokens}{'' if found.certain else ' at least'}"
+        if one.verdict.verdict == "converges":
+            try:
+                weights = _series(one.formula, q.start)
+                row["sum"] = f"{float(sum_json(weights)['mid']):.6g}"
+                row["tokens"] = [_row(e, smallest(weights, exact_epsilon(e)))["tokens"] for e in EPSILONS]
+            except UndecidedError as error:
+                row["why"] = str(error)
+        rows.append(row)
+    return {"epsilons": list(EPSILONS), "rows": rows, "rest": max(0, last - q.skip - len(rows))}
 
 
-def window(q: Question) -> dict[str, Any]:
-    """The window within a context, which divergent encodings have too."""
-    found = find(q.formula)
-    if found.formula is None:
-        raise ValueError(f"{found.name} has no bias r(t), so no window is proven")
-    bound = found.formula.bind({s.name: s.text for s in sliders(found, q.given, q.heads, q.head)})
-    kept = smallest_window(Row(bound, q.context, q.start), q.epsilon, q.bound)
-    which = "every token" if kept >= q.context else "enough"
-    return {
-        "tokens": digits(kept),
-        "said": f"({which}) in a text of {q.context} tokens, {_asked(q)}; at every length there is no window, since "
-        "the sum diverges",
-    }
-
-
+# ------------------------------------------------------------------------------------------------ several, and a reach
 def pairs(q: Question) -> dict[str, Any]:
     """Which of the encodings sees further, pair by pair, and why."""
     members = []
     for text, given in zip(q.formulas, q.values, strict=True):
-        found = find(text)
-        if found.formula is None:
-            continue
-        used = {s.name: s.text for s in sliders(found, given, q.heads, q.head)}
-        label = found.name + "".join(f", {k} = {v}" for k, v in used.items())
-        members.append((label, found.formula.bind(used)))
+        one = _subject(text, tuple(sorted(given.items())), q.heads, q.head, q.start)
+        if one.formula is not None:
+            label = one.encoding.name + "".join(f", {k} = {v}" for k, v in one.values.items())
+            members.append((label, one.formula))
     out = []
-    for (a, one), (b, other) in combinations(members, 2):
+    for (a, first), (b, second) in combinations(members, 2):
         try:
-            pair = compare(one, other, names=(a, b))
+            pair = compare(first, second, names=(a, b))
         except (DivergenceError, UndecidedError) as error:
-            out.append({"sentence": f"{a} and {b}: not decided", "steps": [str(error)], "turns": []})
+            out.append({"sentence": f"{a} and {b}: not decided", "steps": [[{"words": str(error)}]], "turns": []})
             continue
-        out.append({"sentence": pair.sentence(), "steps": list(pair.steps), "turns": pair.turns()})
+        out.append({"sentence": pair.sentence(), "steps": [s.mathml() for s in pair.steps], "turns": pair.turns()})
     return {"pairs": out}
 
 
@@ -167,8 +240,7 @@ def designed(q: Question) -> dict[str, Any]:
     if chosen not in names:
         raise ValueError(f"the formula has no parameter {chosen[:20]!r}: its parameters are {', '.join(names)}")
     others = {s.name: s.text for s in sliders(found, q.given, q.heads, q.head) if s.name != chosen}
-    result = design(found.formula.bind(others), q.reach, q.epsilon)
-    assert not isinstance(result, list)
+    result = design(found, q.reach, q.epsilon, parameters=others)
     return {
         "parameter": chosen,
         "value": result.text,
@@ -176,115 +248,58 @@ def designed(q: Question) -> dict[str, Any]:
         "high": result.high,
         "tokens": digits(result.tokens),
         "epsilon": q.epsilon,
-        "code": {
-            "command": lines.command("design", [q.formula], others, reach=q.reach, epsilon=q.epsilon),
-            "python": f"import farfield as ff\n\nfamily = ff.find({q.formula!r}).formula.bind({others!r})\n"
-            f'print(ff.design(family, {q.reach}, "{q.epsilon}").text)',
-        },
+        "code": lines.design_code(q.formula, others, q.reach, q.epsilon),
     }
 
 
 # ------------------------------------------------------------------------------------------------ parts of an answer
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    said = {"not-applicable": "the theorem does not apply"}.get(verdict.verdict, verdict.condition or verdict.verdict)
+def _equation(formula: Formula) -> list[Any]:
+    """A formula with what it is on its left: r(t) = ... or b(t) = ..."""
+    return mathml(build.relation(build.applied("b" if formula.weight else "r"), "=", formula.node))
+
+
+def _verdict(found: Verdict) -> dict[str, Any]:
+    said = {"not-applicable": "the theorem does not apply"}.get(found.verdict, found.condition or found.verdict)
     return {
-        "verdict": verdict.verdict,
+        "verdict": found.verdict,
         "said": said,
-        "steps": [mathml.step(s) for s in verdict.steps],
-        "latex": verdict.latex(),
-        "horizon": None if verdict.horizon is None else verdict.horizon.sentence(),
+        "steps": [s.mathml() for s in found.steps],
+        "latex": found.latex(),
+        "horizon": None if found.horizon is None else found.horizon.sentence(),
     }
 
 
-def _fields(bound: Formula, verdict: Verdict, epsilons: list[str], start: int) -> Fields:
-    return fields(
-        Encoding(bound.text(), bound.text()), verdict, {}, heads=None, width=64, layers=None, epsilons=epsilons,
-        context=None, lengths=None, start=start,
-    )  # fmt: skip
+def _epsilons(chosen: str) -> list[str]:
+    """Those of the table, of the curve, and the chosen one, from the largest on, each once."""
+    values: dict[Fraction, str] = {exact_epsilon(e): e for e in (*_CURVE, *EPSILONS, chosen)}
+    return [values[e] for e in sorted(values, reverse=True)]
 
 
-def _said_of_draw(q: Question, verdict: Verdict, truth: str | None, draw: dict[str, Any] | None, i: int) -> str:
-    """What `draw()` would have claimed at the chosen epsilon, the i-th, beside what is proven."""
-    if draw is None:
-        return f"draw() would have given no number: the first {q.context} weights have no finite, positive sum"
-    first = f"Given {q.context} weights, draw() would have claimed {draw['claims'][i]} tokens at epsilon {q.epsilon}"
-    grows = f"given twice as many, {draw['twice'][i]}"
-    if verdict.verdict == "diverges":
-        return f"{first}; {grows}. There is no receptive field: the sum diverges."
-    if truth is None:
-        return f"{first}; {grows}. What is true was not decided."
-    if truth == str(draw["claims"][i]):
-        return f"{first}. That is the receptive field."
-    return f"{first}; {grows}. The receptive field is {truth}."
+def _row(epsilon: str, tokens: int) -> dict[str, Any]:
+    exact = digits(tokens)
+    if len(exact) > _MOST_DIGITS:
+        return {"epsilon": epsilon, "tokens": _OVER, "exact": None, "log10": None}
+    size = log10(float(exact[:17])) + max(0, len(exact) - 17)
+    return {"epsilon": epsilon, "tokens": shown_number(exact), "exact": exact, "log10": size}
 
 
-def _curve(bound: Formula, verdict: Verdict, start: int) -> dict[str, Any]:
-    """The receptive field for many epsilons, each exact, up to the first that is too long to be shown."""
-    found: list[tuple[str, str]] = []
-    beyond = None
-    if verdict.verdict == "converges":
-        try:
-            weights = series(bound, start)
-            for e in _CURVE:
-                tokens = digits(smallest(weights, exact_epsilon(e)))
-                if len(tokens) > _MOST_DIGITS:
-                    beyond = e
-                    break
-                found.append((e, tokens))
-        except (DivergenceError, UndecidedError):
-            pass
-    return {
-        "epsilons": [e for e, _ in found],
-        "tokens": [shown_number(n) for _, n in found],
-        "log10": [_log10(n) for _, n in found],
-        "beyond": beyond,
-    }
-
-
-def _log10(number: str) -> float:
-    return log10(float(number[:17])) + max(0, len(number) - 17)
-
-
-def _window(bound: Formula, verdict: Verdict, q: Question, beyond: Fraction) -> dict[str, Any]:
-    """How many tokens a head must keep at every length, with proof; none where the series diverges."""
-    if verdict.verdict == "diverges":
-        return {"tokens": None, "said": "at every length there is no window: the sum diverges", "ask": True}
-    if verdict.verdict != "converges":
-        return {"tokens": None, "said": "no window is proven: the series was not decided", "ask": False}
+def _too_far(weights: Any, q: Question) -> bool:
+    """Whether the window, which is the receptive field at a smaller share, has more digits than are shown."""
     e, m = float(exact_epsilon(q.epsilon)), min(float(exact_bound(q.bound)), 300.0)
     share = e / (e + (1 - e) * exp(2 * m))
-    try:  # the window is the receptive field at this share
-        if share < 0.5 * beyond:
-            tokens = f"over 1e{_MOST_DIGITS}"
-        else:
-            tokens = shown_number(digits(smallest_window(series(bound, q.start), q.epsilon, q.bound)))
-    except UndecidedError as error:
-        return {"tokens": None, "said": str(error), "ask": False}
-    return {"tokens": tokens, "said": f"{_asked(q)}, at every length; {_SCOPE}", "ask": False}
-
-
-def _asked(q: Question) -> str:
-    return f"for scores within ±{q.bound} and at most a share {q.epsilon} of the attention lost"
-
-
-def _code(q: Question, found: Encoding, used: dict[str, str], verdict: Verdict | None) -> dict[str, str]:
-    converges = verdict is not None and verdict.verdict == "converges"
-    usual = exact_epsilon(q.epsilon) in [exact_epsilon(e) for e in EPSILONS]
-    text = q.formula.strip()
-    out = {
-        "command": lines.command("check", [text], used, from_=q.start or None, epsilon=None if usual else q.epsilon),
-        "python": lines.python(found, text, used, q.start, q.epsilon, q.bound if converges else None),
-    }
-    if converges and not q.start:
-        out["window"] = lines.command("window", [text], used, heads=1, logit_bound=q.bound, epsilon=q.epsilon)
-    return out
+    larger = [exact_epsilon(x) for x in ("0.5", "1e-1", "1e-2", "1e-4", "1e-8", "1e-16", "1e-32") if float(x) > share]
+    return any(len(digits(smallest(weights, x))) > _MOST_DIGITS for x in larger)
 
 
 _ANSWERS = {
-    "encoding": encoding,
+    "verdict": verdict,
+    "code": code,
+    "fields": fields,
+    "window": window,
+    "drawn": drawn,
+    "claimed": claimed,
     "condition": condition,
     "heads": heads,
-    "window": window,
     "compare": pairs,
     "design": designed,
 }

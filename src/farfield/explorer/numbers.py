@@ -1,30 +1,25 @@
-"""What the page draws: weights, partial sums, the heat map and the claims of `draw()`, in double precision.
+"""What the page draws: weights, partial sums, the heat map and what `draw()` claims, in double precision.
 
 These describe; what is proven (the sum, the receptive fields, the window) comes from theory/.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from farfield.formula import Formula
-from farfield.theory.drawn import claims, paper_curve
-from farfield.theory.horizon import affordable, weights
-from farfield.theory.receptive import exact_epsilon
+from farfield.theory.fields.drawn import claims, paper_curve
+from farfield.theory.fields.receptive import exact_epsilon
+from farfield.theory.verdict.horizon import affordable, weights
 
 CELLS = 64  # of a side of the heat map
 
 
-def described(formula: Formula, start: int, context: int, epsilons: Sequence[str]) -> dict[str, Any]:
-    """The curves of a formula without open parameters, and what `draw()` would say of a window of `context` tokens."""
-    count = affordable(formula)
-    if 2 * context - start > count:
-        count = affordable(formula, 2 * context)
-        if count < 2 * context:
-            raise ValueError(f"so long a formula is drawn for a context of at most {count // 2} tokens, not {context}")
+def curves(formula: Formula, start: int, context: int) -> dict[str, Any]:
+    """Weights and partial sums of a formula without open parameters, and the heat map of a context."""
+    count = _count(formula, start, context)
     found = weights(formula, start, count)  # the i-th is that of the distance start + i
     with np.errstate(all="ignore"):
         sums = np.cumsum(found)
@@ -37,23 +32,32 @@ def described(formula: Formula, start: int, context: int, epsilons: Sequence[str
         "sums": {"tokens": (places + start + 1).tolist(), "values": _finite(sums[places])},
         "weights": {"distances": (places + start).tolist(), "values": _finite(found[places])},
         "heat": {"stride": stride, "context": context, "values": _finite(shown)},
-        "draw": _draw(found, start, context, epsilons),
     }
 
 
-def _draw(found: np.ndarray, start: int, context: int, epsilons: Sequence[str]) -> dict[str, Any] | None:
-    """The claims for `context` weights and for twice as many: a claim that grows with the window is no property."""
-    shares = [float(exact_epsilon(e)) for e in epsilons]
+def paper_claims(formula: Formula, start: int, context: int, epsilon: str) -> dict[str, Any]:
+    """What `draw()` says of `context` weights, and of twice as many: a claim that grows with them is no property."""
+    found = weights(formula, start, _count(formula, start, context))
+    share = [float(exact_epsilon(epsilon))]
     once, twice = found[: max(0, context - start)], found[: max(0, 2 * context - start)]
     if not len(once) or not np.isfinite(twice).all() or not once.sum() > 0:
-        return None
+        return {"claim": None, "twice": None, "curve": None}
     fields, at = paper_curve(once, 101)
     return {
-        "window": context,
-        "claims": (claims(once, shares) + start).tolist(),
-        "twice": (claims(twice, shares) + start).tolist(),
+        "claim": int(claims(once, share)[0]) + start,
+        "twice": int(claims(twice, share)[0]) + start,
         "curve": {"epsilons": [round(float(e), 6) for e in at], "share": [round(float(f), 6) for f in fields]},
     }
+
+
+def _count(formula: Formula, start: int, context: int) -> int:
+    """How many weights are drawn: at least twice the context."""
+    count = affordable(formula)
+    if 2 * context - start > count:
+        count = affordable(formula, 2 * context)
+        if count < 2 * context:
+            raise ValueError(f"so long a formula is drawn for a context of at most {count // 2} tokens, not {context}")
+    return count
 
 
 def _steps(first: int, last: int) -> np.ndarray:

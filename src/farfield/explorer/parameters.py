@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from farfield import readings
-from farfield.formula import Formula, FormulaError, constant
-from farfield.zoo import Encoding, Fixed, Learned, Parameter, PerHead
+from farfield.formula import Formula, FormulaError
+from farfield.zoo import Encoding, Fixed, Learned, Parameter, PerHead, number
 
-_WIDTH = 64  # of one head
 _WINDOW = "512"  # a value for what a person must give
 
 
@@ -39,7 +37,7 @@ def sliders(found: Encoding, given: dict[str, str], heads: int, head: int) -> li
     if formula is None:
         return []
     formula.bind(given)  # refuses a name that it does not have, and a value that is none
-    rules: dict[str, Any] = dict(found.values(heads, _WIDTH)[head - 1])
+    rules = found.heads(heads)[head - 1]
     known = {p.name: p for p in found.parameters}
     return [
         _slider(formula, name, known.get(name), rules.get(name), given.get(name), head) for name in formula.parameters
@@ -49,7 +47,7 @@ def sliders(found: Encoding, given: dict[str, str], heads: int, head: int) -> li
 def _slider(formula: Formula, name: str, known: Parameter | None, rule: Any, given: str | None, head: int) -> Slider:
     usual, origin = _usual(known, rule, head)
     text = usual if given is None else given
-    number, normal = _number(text), _number(usual)
+    value, normal = number(text), number(usual)
     whole = _steps(formula, name, usual)
     domain = known.domain if known is not None else ""
     kind = known.given if known is not None else None
@@ -61,11 +59,11 @@ def _slider(formula: Formula, name: str, known: Parameter | None, rule: Any, giv
         least, most = float(whole), 512.0 if whole == 2 else 65_536.0
     if not 0 < least < most:
         least, most, logarithmic = min(-10.0, -2 * abs(normal)), max(10.0, 2 * abs(normal)), False
-    if number <= 0 and logarithmic:
-        least, most, logarithmic = min(-10.0, 2 * number), max(10.0, -2 * number), False
+    if value <= 0 and logarithmic:
+        least, most, logarithmic = min(-10.0, 2 * value), max(10.0, -2 * value), False
     return Slider(
-        name, text, number, "set here" if given is not None else origin, given is not None, domain,
-        min(least, number), max(most, number), whole, logarithmic,
+        name, text, value, "set here" if given is not None else origin, given is not None, domain,
+        min(least, value), max(most, value), whole, logarithmic,
     )  # fmt: skip
 
 
@@ -80,10 +78,6 @@ def _usual(known: Parameter | None, rule: Any, head: int) -> tuple[str, str]:
         middle = Fraction(str(kind.start[0])) / 2 + Fraction(str(kind.start[1])) / 2
         return str(middle), f"{kind.text}; here the middle"
     return (_WINDOW, "an example") if isinstance(kind, Fixed) else ("1", "an example")
-
-
-def _number(text: str) -> float:
-    return readings.float_value(constant(text), {})
 
 
 def _steps(formula: Formula, name: str, usual: str) -> int:

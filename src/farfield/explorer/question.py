@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from farfield.formula import MAX_LENGTH, FormulaError
-from farfield.theory.receptive import exact_epsilon
-from farfield.theory.truncation import exact_bound
+from farfield.formula import FormulaError
+from farfield.formula.formula import MAX_LENGTH
+from farfield.theory.fields.receptive import exact_epsilon
+from farfield.theory.fields.windows import exact_bound
 
 LONGEST_QUERY = 8192  # characters of an address
 MOST_HEADS = 64
 MOST_TOKENS = 65_536  # of a context
 FARTHEST_START = 1_000_000
 MOST_ENCODINGS = 6  # side by side
+_ONE = {"f", "set", "heads", "head", "from"}  # one encoding, its parameters and its head
 _FIELDS = {
-    "encoding": {"f", "set", "heads", "head", "from", "context", "epsilon", "bound"},
-    "window": {"f", "set", "heads", "head", "from", "context", "epsilon", "bound"},
+    "verdict": _ONE,
+    "code": _ONE | {"epsilon", "bound"},
+    "fields": _ONE | {"epsilon", "skip"},
+    "window": _ONE | {"context", "epsilon", "bound"},
+    "drawn": _ONE | {"context"},
+    "claimed": _ONE | {"context", "epsilon"},
     "condition": {"f", "from"},
-    "heads": {"f", "set", "heads", "from"},
+    "heads": {"f", "set", "heads", "from", "skip"},
     "compare": {"f", "set", "heads", "head"},
     "design": {"f", "set", "heads", "head", "parameter", "reach", "epsilon"},
 }
@@ -39,6 +44,7 @@ class Question:
     bound: str = "5"
     parameter: str = ""
     reach: int = 4096
+    skip: int = 0  # parts of the answer that the page has already
 
     @property
     def formula(self) -> str:
@@ -89,6 +95,7 @@ def read(kind: str, fields: list[tuple[str, str]]) -> Question:
         bound,
         once.get("parameter", ""),
         _whole(once, "reach", 4096, 1, 10**12, "reach"),
+        _whole(once, "skip", 0, 0, 1000, "number of known parts"),
     )
 
 
@@ -111,13 +118,3 @@ def _whole(once: dict[str, str], name: str, default: int, least: int, most: int,
     if not (text.isascii() and text.isdigit() and len(text) <= 15 and least <= int(text) <= most):
         raise ValueError(f"the {words} must be a whole number from {least} to {most}, not {text[:20]!r}")
     return int(text)
-
-
-def plain(question: Question) -> dict[str, Any]:
-    """The question as plain data, for a worker process."""
-    return {**vars(question)}
-
-
-def from_plain(data: dict[str, Any]) -> Question:
-    """The question that a worker was sent."""
-    return Question(**{**data, "formulas": tuple(data["formulas"]), "values": tuple(data["values"])})

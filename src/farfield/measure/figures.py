@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farfield.figures import in_tokens, look, plain, save, style
+from farfield.theory.figures import in_tokens, look, plain, save, style
 
 if TYPE_CHECKING:
+    from farfield.measure.delta import Truncation
     from farfield.measure.gradient import ByGradient
     from farfield.measure.perplexity import Evaluation
     from farfield.measure.receptive import ByAttention
     from farfield.measure.speed import Speed
-    from farfield.measure.truncation import Truncation
 
 
 def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -> list[Path]:
@@ -85,7 +85,7 @@ def receptive_figure(
 
 def paper_figure(measured: Sequence[ByAttention], path: str | Path) -> list[Path]:
     """The paper's own view of ERF: normalised, first layer, as its appendix draws it."""
-    from farfield.theory.drawn import paper_curve
+    from farfield.theory.fields.drawn import paper_curve
 
     with style() as pyplot:
         figure, axes = pyplot.subplots(figsize=(4.6, 3.4))

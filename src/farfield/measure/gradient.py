@@ -18,9 +18,9 @@ import torch
 
 from farfield.measure.loading import Text
 from farfield.measure.models import Model
-from farfield.measure.receptive import SHARES, encoding_name
+from farfield.measure.receptive import SHARES
 from farfield.nn.denormals import flush_denormals
-from farfield.theory.receptive import exact_epsilon
+from farfield.theory.fields.receptive import exact_epsilon
 
 
 @dataclass
@@ -71,7 +71,19 @@ def by_gradient(
     outputs: int = 16,
     watch: Any = None,
 ) -> ByGradient:
-    """Measure the receptive field of the network at the last position of chunks spread over a text."""
+    """Measure the receptive field of the network at the last position of chunks spread over a text.
+
+    Args:
+        model: What `load_model` or `as_model` gives.
+        text: What `load_text` gives.
+        length: Tokens of a chunk.
+        epsilons: The shares of the gradient outside the field.
+        outputs: How many positions to take the gradient of.
+        watch: Called after each of them.
+
+    Returns:
+        The normalised gradients by distance, and the fields they give.
+    """
     if outputs < 1:
         raise ValueError(f"{outputs} outputs were asked for; it must be at least 1.")
     room = len(text) - length - 1
@@ -91,8 +103,7 @@ def by_gradient(
     finally:
         for parameter in trained:
             parameter.requires_grad_(True)
-    name = encoding_name(model)
-    return ByGradient(model.name, name, length, model.layers, [str(e) for e in epsilons], shares)
+    return ByGradient(model.name, model.encoding, length, model.layers, [str(e) for e in epsilons], shares)
 
 
 def gradient_shares(model: Model, ids: torch.Tensor) -> np.ndarray:

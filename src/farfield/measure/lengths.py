@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from farfield.measure.models import Model
+if TYPE_CHECKING:
+    from farfield.measure.models import Model
 
 # 512 to 9216 tokens in the paper, whose training length is 512
 MULTIPLES = tuple(Fraction(m) for m in ("1", "1.5", "2", "2.5", "3", "3.5", *map(str, (4, 6, 8, 10, 12, 14, 16, 18))))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farfield.measure.models import Model, as_model
-from farfield.runfolder import CONFIG, FINISHED, MODEL, TOKENISER, read_config, read_settings
+from farfield.training.runfolder import CONFIG, FINISHED, MODEL, TOKENIZER, read_config, read_settings
 
 if TYPE_CHECKING:
-    from farfield.presets import Settings
+    from farfield.training.settings import Settings
 
 WEIGHTS = (MODEL, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 
@@ -30,30 +30,45 @@ class Text:
         return len(self.ids)
 
 
-def load_model(name: str, training_length: int | None = None) -> Model:
-    """The model in a run folder or a saved folder, or of this id on the Hugging Face hub."""
+def load_model(name: str, training_length: int | None = None, *, device: str | None = None) -> Model:
+    """Load a model to measure.
+
+    Args:
+        name: A run folder, a folder of `save_pretrained`, or an id on the Hugging Face hub.
+        training_length: Tokens of a training sample, for models that do not say it.
+        device: Where to compute, such as "cpu" or "cuda:1"; a GPU if there is one unless given.
+
+    Returns:
+        The model, on that device.
+
+    Raises:
+        ValueError: If there is no such model, or it cannot be loaded.
+    """
     import torch
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
-    import farfield.nn.model  # noqa: F401 - makes our models known to transformers
+    import farfield.nn.decoder.model  # noqa: F401 - makes our models known to transformers
+    from farfield.training.devices import chosen_device
 
     folder = Path(name).expanduser()
     if folder.exists():
         _check_folder(folder)
-    cuda = torch.cuda.is_available()
+    place = chosen_device(device)
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         network = AutoModelForCausalLM.from_pretrained(
-            str(folder) if folder.exists() else name, dtype="auto" if cuda else torch.float32, trust_remote_code=False
+            str(folder) if folder.exists() else name,
+            dtype=torch.float32 if place.type == "cpu" else "auto",
+            trust_remote_code=False,
         )
     except Exception as error:  # whatever transformers, the hub or a broken file raises
         raise ValueError(_cannot_load(name, folder.exists(), error)) from None
     finally:
         if shown:
             logging.enable_progress_bar()
-    model = as_model(network.to("cuda" if cuda else "cpu"), name, training_length)
+    model = as_model(network.to(place), name, training_length)
     model.identity = {"model": name, "weights": _weights(folder, network)}
     return model
 
@@ -87,8 +102,8 @@ def _weights(folder: Path, network: Any) -> str:
         return str(json.loads((folder / FINISHED).read_bytes())["sha256"])
     except (OSError, ValueError, KeyError, TypeError):
         files = sorted(folder.glob("*.safetensors")) + sorted(folder.glob("*.bin"))
-        seen = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
-        return hashlib.sha256(json.dumps(seen).encode()).hexdigest()
+        stamps = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
+        return hashlib.sha256(json.dumps(stamps).encode()).hexdigest()
 
 
 def settings_of(name: str) -> Settings | None:
@@ -105,17 +120,29 @@ def load_text(
     *,
     split: str = "test",
     tokens: int | None = None,
-    tokeniser: str | None = None,
+    tokenizer: str | None = None,
     progress: bool = False,
 ) -> Text:
-    """The tokens of a split for this model: by default the corpus that it was trained on, by its own tokeniser.
+    """The tokens of a split for this model.
 
-    tokens: at most so many to be scored (one more is read: the first is only context).
+    Args:
+        model: What `load_model` or `as_model` gives.
+        corpus: `python`, a path, or a data set of the hub; the one that a run was trained on unless given.
+        split: "train", "valid" or "test".
+        tokens: At most so many to be scored (one more is read: the first is only context); all unless given.
+        tokenizer: `bytes`, a tokenizer.json, or a name on the hub; the model's own unless given.
+        progress: Show how far it is.
+
+    Returns:
+        The tokens, and what they are.
+
+    Raises:
+        ValueError: If there is no such corpus or tokenizer, or the tokenizer does not fit the model.
     """
-    from farfield import tokeniser as tokenisers
-    from farfield.corpus import open_corpus
-    from farfield.data import tokenise
-    from farfield.training import corpus_of
+    from farfield.data.corpus import open_corpus
+    from farfield.data.tokenizer import byte_tokenizer, load_tokenizer, vocabulary_size
+    from farfield.data.tokens import tokenize
+    from farfield.training.text import corpus_of
 
     settings = settings_of(model.name)
     if corpus is None and settings is None:
@@ -126,17 +153,17 @@ def load_text(
         assert corpus is not None
         source = open_corpus(corpus)
     folder = Path(model.name).expanduser()
-    if tokeniser is None and folder.exists() and not (folder / TOKENISER).exists():
-        raise ValueError(f"{model.name!r} has no {TOKENISER}: give --tokeniser (bytes, a tokenizer.json, or a hub id).")
-    found = (
-        tokenisers.byte_tokeniser()
-        if tokeniser == "bytes"
-        else tokenisers.load_tokeniser(tokeniser or str(folder if folder.exists() else model.name))
+    if tokenizer is None and folder.exists() and not (folder / TOKENIZER).exists():
+        raise ValueError(f"{model.name!r} has no {TOKENIZER}: give --tokenizer (bytes, a tokenizer.json, or a hub id).")
+    chosen = (
+        byte_tokenizer()
+        if tokenizer == "bytes"
+        else load_tokenizer(tokenizer or str(folder if folder.exists() else model.name))
     )
-    size = tokenisers.size_of(found)
+    size = vocabulary_size(chosen)
     if size > model.words:
-        raise ValueError(f"The tokeniser has {size} words, but {model.name} knows only {model.words}.")
-    read = tokenise(source, split, found, progress=progress)
+        raise ValueError(f"The tokenizer has {size} words, but {model.name} knows only {model.words}.")
+    read = tokenize(source, split, chosen, progress=progress)
     ids = read.ids if tokens is None else read.ids[: tokens + 1]
     about = {"corpus": source.name, "split": split, "sha256": read.sha256, "tokens": len(ids) - 1}
     return Text(np.asarray(ids), about)

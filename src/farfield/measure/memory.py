@@ -15,17 +15,13 @@ KEPT_FREE = 0.1  # share of the free memory that is not used
 
 def predicted(model: Model, batch: int, length: int, scored: int | None = None) -> int:
     """The bytes that one forward pass over `batch` samples takes beyond the weights, about."""
-    tokens, size = batch * length, _bytes_per_number(model)
+    tokens, size = batch * length, next(model.network.parameters()).element_size()
     attention = 9 * model.width  # states, norm, q, k, v, a copy of each, the result
     feed_forward = 4 * model.width + 2 * model.inner
     states = tokens * max(attention, feed_forward) * size
     scores = batch * model.attention_scores(length) * length**2 * size
     logits = min(2 * LOGIT_BYTES, 8 * batch * (scored or length) * model.words)  # tiles, or a few rows
     return states + scores + logits
-
-
-def _bytes_per_number(model: Model) -> int:
-    return next(model.network.parameters()).element_size()
 
 
 def available(device: torch.device) -> int | None:
@@ -60,3 +56,10 @@ def fits(model: Model, batch: int, length: int, scored: int | None = None) -> in
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out, on a GPU or on the CPU."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def memory_sentence(model: Model, length: int) -> str:
+    """What the longest length is expected to take, beside what is free."""
+    need, free = predicted(model, 1, length), available(model.device)
+    beside = "" if free is None else f" ({free / 1e9:.1f} GB are free)"
+    return f"Expected memory at {length} tokens: about {need / 1e9:.2g} GB beside the weights{beside}."

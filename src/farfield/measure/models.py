@@ -1,7 +1,7 @@
 """One door to every causal language model: its states, its logits, its losses, and what its attention works with.
 
 A model of ours shows everything. One of transformers shows its losses as it is; its attention is seen, and cut at a
-window, through transformers' attention interface (theirs.py).
+window, through transformers' attention interface (transformers_models.py).
 
 Shapes: B samples, N tokens, K scored tokens, D width, H heads, V words.
 """
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from farfield.formula import Formula
-from farfield.measure.vocabulary import losses_in_tiles
+from farfield.nn.decoder.loss import token_losses
 
 Window = int | Sequence[int] | None
 LOGIT_BYTES = 64 << 20  # what the logits of a few rows may take
@@ -26,12 +26,12 @@ LOGIT_BYTES = 64 << 20  # what the logits of a few rows may take
 class Visit(Protocol):
     """What is called with the queries, keys and values of each layer while a model reads."""
 
-    def __call__(self, layer: int, seen: Seen) -> None: ...
+    def __call__(self, layer: int, inputs: AttentionInputs) -> None: ...
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What one layer's attention works with: q is (B, H, N, D); k, v may have fewer heads; bias is (H, N) or None."""
+class AttentionInputs:
+    """What one layer attends with: q is (B, H, N, D); k, v may have fewer heads; bias is (H, N) or None."""
 
     q: Tensor
     k: Tensor
@@ -50,10 +50,41 @@ class Seen:
         """Keys or values with one head for each query head."""
         return x.repeat_interleave(self.q.shape[1] // x.shape[1], 1)
 
+    def attend(self, window: Window = None, *, skip: bool = False) -> tuple[Tensor, Tensor]:
+        """The attention output of every query within a window, and the log-sum-exp, in the type of the model."""
+        from farfield.nn.attention.api import attention
+
+        return attention(self.q, self.k, self.v, self.bias, window=window, scale=self.scale, skip=skip, return_lse=True)
+
+    def beyond(self, window: int) -> AttentionInputs:
+        """The queries from `window` on with the keys beyond their windows: attention of its own.
+
+        The keys beyond the window of query i are those up to i - window: the first query that has any stands at its
+        own, with the bias moved by the window.
+        """
+        n = self.k.shape[2]
+        bias = None if self.bias is None else self.bias[:, window:n]
+        return AttentionInputs(
+            self.q[:, :, window:], self.k[:, :, : n - window], self.v[:, :, : n - window], bias, self.scale, None
+        )
+
 
 @dataclass
 class Model:
-    """A causal language model to be measured. `network` is the torch module; the subclasses know how to ask it."""
+    """A causal language model to be measured; the subclasses know how to ask its network.
+
+    Attributes:
+        network: The torch module.
+        name: How tables call it.
+        training_length: Tokens of a training sample, if known.
+        layers: Attention layers.
+        heads: Query heads of a layer.
+        words: Size of the vocabulary.
+        width: Of the hidden states.
+        inner: Width of the feed-forward layers.
+        longest: Where its positions end, if they do.
+        identity: What a saved result is checked against.
+    """
 
     network: Any
     name: str
@@ -62,9 +93,9 @@ class Model:
     heads: int
     words: int
     width: int
-    inner: int  # width of the feed-forward layers
-    longest: int | None = None  # where its positions end, if they do
-    identity: dict[str, Any] = field(default_factory=dict)  # what a saved result is checked against
+    inner: int
+    longest: int | None = None
+    identity: dict[str, Any] = field(default_factory=dict)
 
     # Whether the first n losses of a longer text are those of a text of n tokens: true of every causal model, unless
     # its arithmetic depends on the length, as that of some rotary encodings does.
@@ -74,6 +105,13 @@ class Model:
     def device(self) -> torch.device:
         return next(self.network.parameters()).device
 
+    @property
+    def encoding(self) -> str:
+        """The encoding as a person calls it."""
+        config = self.network.config
+        known = getattr(config, "encoding", None)
+        return str(known) if known else {"bloom": "alibi"}.get(config.model_type, config.model_type)
+
     def states(self, ids: Tensor, window: Window = None) -> Tensor:
         """What the output layer reads, (B, N, D)."""
         raise NotImplementedError
@@ -82,8 +120,8 @@ class Model:
         """The logits of a few states, (..., V), in float32."""
         raise NotImplementedError
 
-    def output_layer(self) -> torch.nn.Linear | None:
-        """The linear map from states to logits, if there is no more to it than that."""
+    def output_layer(self) -> tuple[Tensor, Tensor | None] | None:
+        """Weight and bias of the linear map from states to logits, if there is no more to it than that."""
         return None
 
     def watching(self, visit: Visit) -> Any:
@@ -106,26 +144,31 @@ class Model:
         """Why there is no formula, in words."""
         return f"{self.name} has no bias by distance that is known by a formula"
 
+    def has_bias(self) -> bool:
+        """Whether attention has a bias by distance, with or without a formula."""
+        return self.formula_of(0, 0) is not None
+
     def attention_scores(self, length: int) -> int:
         """How many n x n tables of scores the model holds at once, for one sample (0: none)."""
         return 0
 
     def losses(self, ids: Tensor, targets: Tensor, window: Window = None) -> Tensor:
         """The loss of each target, (B, K): the last K tokens of `ids` are what they follow."""
-        states = self.states(ids, window)[:, ids.shape[1] - targets.shape[1] :]
-        rows, words = states.reshape(-1, states.shape[-1]), targets.reshape(-1)
-        head = self.output_layer()
-        if head is not None:
-            return losses_in_tiles(rows, head.weight, words, head.bias).view(targets.shape)
+        states = self.states(ids, window)[:, ids.shape[1] - targets.shape[1] :].flatten(0, 1)
+        words = targets.flatten()
+        output = self.output_layer()
+        if output is not None:
+            weight, bias = output
+            return token_losses(states, weight, words, bias).view(targets.shape)
         size = max(16, LOGIT_BYTES // (4 * self.words))
         parts = [
-            torch.nn.functional.cross_entropy(self.logits(rows[a : a + size]), words[a : a + size], reduction="none")
-            for a in range(0, len(rows), size)
+            torch.nn.functional.cross_entropy(self.logits(states[a : a + size]), words[a : a + size], reduction="none")
+            for a in range(0, len(states), size)
         ]
         return torch.cat(parts).view(targets.shape)
 
 
-class Ours(Model):
+class FarfieldModel(Model):
     """A model of farfield: attention in O(n) memory, a formula, any window."""
 
     keeps_prefixes = True
@@ -136,10 +179,8 @@ class Ours(Model):
     def logits(self, states: Tensor) -> Tensor:
         return torch.nn.functional.linear(states, self.network.embedding.weight).float()
 
-    def losses(self, ids: Tensor, targets: Tensor, window: Window = None) -> Tensor:
-        states = self.states(ids, window)[:, ids.shape[1] - targets.shape[1] :]
-        weight = self.network.embedding.weight
-        return losses_in_tiles(states.flatten(0, 1), weight, targets.flatten()).view(targets.shape)
+    def output_layer(self) -> tuple[Tensor, Tensor | None]:
+        return self.network.embedding.weight, None
 
     def states_of_embedded(self, x: Tensor) -> Tensor:
         return self.network.hidden_states(inputs_embeds=x)
@@ -152,7 +193,7 @@ class Ours(Model):
             q, k = place.rotated(q), place.rotated(k)
             bias = place.bias(module.layer, k.shape[2], q.device)
             bias = None if bias is None else bias.detach()
-            visit(module.layer, Seen(q, k, v, bias, q.shape[3] ** -0.5, place.window))
+            visit(module.layer, AttentionInputs(q, k, v, bias, q.shape[3] ** -0.5, place.window))
 
         hooks = [layer.attention.register_forward_pre_hook(before) for layer in self.network.layers]
         try:
@@ -170,25 +211,27 @@ class Ours(Model):
     def no_formula(self) -> str:
         return f"the encoding {self.network.config.encoding!r} has no formula of a bias by distance"
 
+    def has_bias(self) -> bool:
+        return self.network.position.bias is not None
+
 
 def as_model(network: Any, name: str = "the model", training_length: int | None = None) -> Model:
-    """A torch model, ours or of transformers, as something to measure."""
-    from farfield.measure.theirs import Theirs, position_limit, sizes_of
+    """A torch model as something to measure.
+
+    Args:
+        network: A model of ours, or a causal language model of transformers.
+        name: How tables call it.
+        training_length: Tokens of a training sample; what the configuration says unless given.
+
+    Returns:
+        The model, in evaluation mode.
+    """
+    from farfield.measure.transformers_models import TransformersModel, position_limit, sizes_of
 
     network = network.eval()
     config = network.config
-    if config.model_type == "farfield":
-        return Ours(
-            network,
-            name,
-            training_length or config.max_position_embeddings,
-            config.num_hidden_layers,
-            config.num_attention_heads,
-            config.vocab_size,
-            config.hidden_size,
-            config.intermediate_size,
-        )
     sizes = sizes_of(config)
-    known = training_length or sizes.pop("training_length")
-    sizes.pop("training_length", None)
-    return Theirs(network, name, known, **sizes, longest=position_limit(network))
+    sizes["training_length"] = training_length or sizes["training_length"]
+    if config.model_type == "farfield":
+        return FarfieldModel(network, name, **sizes)
+    return TransformersModel(network, name, **sizes, longest=position_limit(network))

@@ -19,50 +19,52 @@ import torch
 
 from farfield.measure.lengths import check_text, notes_on, parse_lengths, possible_lengths, training_length_of
 from farfield.measure.loading import Text
-from farfield.measure.memory import available, predicted
+from farfield.measure.memory import memory_sentence
 from farfield.measure.models import Model, Window
-from farfield.measure.protocols import Known, Piece, token_losses
-from farfield.measure.results import PROTOCOLS, VERSION, Row, Store, Task
-from farfield.measure.statistics import BLOCKS, block_sums, change_error, perplexity_error
-from farfield.measure.verdict import DELTA, Verdict, verdict
+from farfield.measure.protocols import Chunk, Known, token_losses
+from farfield.measure.results import PROTOCOLS, VERSION, Condition, Score, Store
+from farfield.measure.rise import LEVEL, Extrapolation, extrapolation
+from farfield.measure.statistics import BLOCKS, block_sums, perplexity_error
 from farfield.measure.windows import LostMass, trf_windows
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All rows, in the order of lengths and protocols, with what a person should know about them."""
+    """All scores, in the order of lengths and protocols, with what a person should know about them."""
 
     training_length: int
-    rows: list[Row]
-    delta: float
+    rows: list[Score]
+    level: float
     notes: list[str]
     saved: Path | None
 
-    def of(self, protocol: str) -> list[Row]:
+    def of(self, protocol: str) -> list[Score]:
+        """The scores by one protocol."""
         return [row for row in self.rows if row.protocol == protocol]
 
-    def verdict(self, protocol: str = "non-overlapping") -> Verdict | None:
-        """The verdict by one protocol; None if the training length is not among its rows."""
+    def extrapolation(self, protocol: str = "non-overlapping") -> Extrapolation | None:
+        """Whether it extrapolates by one protocol; None if the training length is not among its rows."""
         rows = {row.length: row for row in self.of(protocol)}
-        base = rows.get(self.training_length)
-        if base is None:
+        if self.training_length not in rows:
             return None
-        errors = {n: change_error(row.blocks, base.blocks, row.tokens) for n, row in rows.items()}
-        return verdict({n: row.perplexity for n, row in rows.items()}, self.training_length, self.delta, errors)
+        blocks = {n: row.blocks for n, row in rows.items()}
+        tokens = rows[self.training_length].tokens
+        perplexities = {n: row.perplexity for n, row in rows.items()}
+        return extrapolation(perplexities, self.training_length, self.level, blocks, tokens)
 
     def by_tokens_seen(self) -> list[dict[str, float]]:
         """The loss by how many tokens a token could see, over the chunks of all lengths: the more, the less noise."""
         rows = self.of("non-overlapping")
         longest = max((row.length for row in rows), default=0)
-        found: dict[tuple[float, float], list[float]] = {}
+        totals: dict[tuple[float, float], list[float]] = {}
         for row in rows:
             for p in row.positions or []:
                 whole = p["to"] == max(1, 2 * (p["from"] - 1)) or row.length == longest
                 if whole:
-                    total = found.setdefault((p["from"], p["to"]), [0.0, 0.0])
+                    total = totals.setdefault((p["from"], p["to"]), [0.0, 0.0])
                     total[0] += p["tokens"]
                     total[1] += p["tokens"] * p["loss"]
-        return [{"from": a, "to": b, "tokens": n, "loss": x / n} for (a, b), (n, x) in sorted(found.items())]
+        return [{"from": a, "to": b, "tokens": n, "loss": x / n} for (a, b), (n, x) in sorted(totals.items())]
 
     def json(self) -> list[dict[str, Any]]:
         return [row.json() for row in self.rows]
@@ -77,7 +79,7 @@ def evaluate(
     stride: int | None = None,
     window: int | None = None,
     epsilon: str | float | Fraction | None = None,
-    delta: float = DELTA,
+    level: float = LEVEL,
     batch: int | None = None,
     out: Path | None = None,
     watch: Callable[[str, int, int], None] | None = None,
@@ -85,15 +87,25 @@ def evaluate(
 ) -> Evaluation:
     """Measure the perplexity of a model on a text at several lengths, by several protocols.
 
-    lengths: tokens or multiples such as "1x,18x"; the paper's 14 multiples of the training length unless given.
-    stride: of the sliding window; half the length unless given; 1 is the paper's.
-    window: also measure with every head cut at so many tokens.
-    epsilon: also measure with each head cut at its TRF(epsilon).
-    delta: the largest change that still counts as extrapolation.
-    batch: samples read at once; halved where it does not fit, with the same result.
-    out: a folder for the results, written row by row; a second call goes on where the first stopped.
-    watch: called with what is being measured, the tokens done and the tokens to do.
-    say: called with one sentence on the memory that is expected, before anything is measured.
+    Args:
+        model: What `load_model` or `as_model` gives.
+        text: What `load_text` gives.
+        lengths: Tokens or multiples such as "1x,18x"; the paper's 14 multiples of the training length unless given.
+        protocols: Some of "non-overlapping", "sliding", "windowed".
+        stride: Of the sliding window; half the length unless given; 1 is the paper's.
+        window: Also measure with every head cut at so many tokens.
+        epsilon: Also measure with each head cut at its TRF(epsilon).
+        level: The largest rise of perplexity that still counts as extrapolation.
+        batch: Samples read at once; halved where it does not fit, with the same result.
+        out: A folder for the results, written score by score; a second call goes on where the first stopped.
+        watch: Called with what is being measured, the tokens done and the tokens to do.
+        say: Called with one sentence on the memory that is expected, before anything is measured.
+
+    Returns:
+        The scores, and whether the model extrapolates.
+
+    Raises:
+        ValueError: If the text is too short for a length, or an option makes no sense.
     """
     training_length = training_length_of(model)
     wanted = parse_lengths(lengths, training_length)
@@ -101,21 +113,21 @@ def evaluate(
     wanted, ended = possible_lengths(model, wanted)
     tokens = len(text) - 1
     check_text(tokens, wanted, f"The {text.about.get('split', '')} text".replace("  ", " "))
-    tasks = list_tasks(model, wanted, protocols, stride, window, epsilon)
+    conditions = list_conditions(model, wanted, protocols, stride, window, epsilon)
     if say is not None:
         say(memory_sentence(model, max(wanted)))
     store = Store(out, {"version": VERSION, "training_length": training_length, **model.identity, **text.about})
-    total = tokens * len(tasks)
-    rows: dict[int, Row] = {}
+    total = tokens * len(conditions)
+    rows: dict[int, Score] = {}
     # The longest first: its chunks hold the shorter ones that start where they do. Where windows are timed against
     # the full length, nothing is shared.
-    known: Known | None = {} if model.keeps_prefixes and not any(task.window for task in tasks) else None
-    order = sorted(range(len(tasks)), key=lambda i: (-tasks[i].length, i))
+    known: Known | None = {} if model.keeps_prefixes and not any(one.window for one in conditions) else None
+    order = sorted(range(len(conditions)), key=lambda i: (-conditions[i].length, i))
     for number, place in enumerate(order):
-        task = tasks[place]
-        row = store.find(task)
+        condition = conditions[place]
+        row = store.find(condition)
         if row is None:
-            label = f"{task.protocol} at {task.length}"
+            label = f"{condition.protocol} at {condition.length}"
             done = [number * tokens]
 
             def advance(more: int, label: str = label, done: list[int] = done) -> None:
@@ -123,27 +135,21 @@ def evaluate(
                 if watch is not None:
                     watch(label, done[0], total)
 
-            row = measure(model, text.ids, task, batch, advance, known)
+            row = measure(model, text.ids, condition, batch, advance, known)
             store.add(row)
         rows[place] = row
-    return Evaluation(training_length, [rows[i] for i in range(len(tasks))], delta, notes + ended, store.path)
+    in_order = [rows[i] for i in range(len(conditions))]
+    return Evaluation(training_length, in_order, level, notes + ended, store.path)
 
 
-def memory_sentence(model: Model, length: int) -> str:
-    """What the longest length is expected to take, beside what is free."""
-    need, free = predicted(model, 1, length), available(model.device)
-    beside = "" if free is None else f" ({free / 1e9:.1f} GB are free)"
-    return f"Expected memory at {length} tokens: about {need / 1e9:.2g} GB beside the weights{beside}."
-
-
-def list_tasks(
+def list_conditions(
     model: Model,
     lengths: list[int],
     protocols: Sequence[str],
     stride: int | None,
     window: int | None,
     epsilon: str | float | Fraction | None,
-) -> list[Task]:
+) -> list[Condition]:
     """What is to be measured, length by length."""
     unknown = [p for p in protocols if p not in PROTOCOLS]
     if unknown:
@@ -159,47 +165,47 @@ def list_tasks(
         cuts.append((window, None))
     if epsilon is not None:
         cuts.append((trf_windows(model, epsilon), str(epsilon)))
-    tasks = []
+    conditions = []
     for n in lengths:
         if "non-overlapping" in protocols or cuts:
-            tasks.append(Task(n, "non-overlapping"))
+            conditions.append(Condition(n, "non-overlapping"))
         if "sliding" in protocols:
-            tasks.append(Task(n, "sliding", stride=stride or max(1, n // 2)))
-        tasks += [Task(n, "windowed", window=cut, epsilon=share) for cut, share in cuts]
-    return tasks
+            conditions.append(Condition(n, "sliding", stride=stride or max(1, n // 2)))
+        conditions += [Condition(n, "windowed", window=cut, epsilon=share) for cut, share in cuts]
+    return conditions
 
 
 def measure(
     model: Model,
     ids: np.ndarray,
-    task: Task,
+    condition: Condition,
     batch: int | None = None,
     advance: Callable[[int], None] | None = None,
     known: Known | None = None,
-) -> Row:
+) -> Score:
     """Measure one protocol at one length; `known` holds losses of longer ones, and takes these."""
-    pieces = task.pieces(len(ids) - 1)
-    window = capped(task.window, task.length)
+    chunks = condition.chunks(len(ids) - 1)
+    window = capped(condition.window, condition.length)
     start = time.perf_counter()
-    losses = token_losses(model, ids, pieces, window, batch=batch, advance=advance, known=known)
+    losses = token_losses(model, ids, chunks, window, batch=batch, advance=advance, known=known)
     seconds = time.perf_counter() - start
     loss = float(losses.mean())
     extra: dict[str, Any] = {}
-    if task.protocol == "sliding":
-        extra["stride"] = task.stride
-    if task.protocol == "windowed":
-        extra = {"window": window, "epsilon": task.epsilon, **_lost(model, ids, pieces, window)}
-    return Row(
-        task.length,
-        task.protocol,
+    if condition.protocol == "sliding":
+        extra["stride"] = condition.stride
+    if condition.protocol == "windowed":
+        extra = {"window": window, "epsilon": condition.epsilon, **_lost(model, ids, chunks, window)}
+    return Score(
+        condition.length,
+        condition.protocol,
         len(losses),
         loss,
         float(np.exp(loss)) if loss < 700 else float("inf"),
-        perplexity_error(losses, task.length) if loss < 700 else None,
+        perplexity_error(losses, condition.length) if loss < 700 else None,
         seconds,
         block_sums(losses, -(-len(losses) // BLOCKS))[0].tolist(),
-        task.key(),
-        by_position(losses, task.length) if task.protocol == "non-overlapping" else None,
+        condition.key(),
+        by_position(losses, condition.length) if condition.protocol == "non-overlapping" else None,
         extra,
     )
 
@@ -211,12 +217,12 @@ def capped(window: Window, length: int) -> Window:
     return [min(w, length) for w in window]
 
 
-def _lost(model: Model, ids: np.ndarray, pieces: list[Piece], window: Window) -> dict[str, float]:
+def _lost(model: Model, ids: np.ndarray, chunks: list[Chunk], window: Window) -> dict[str, float]:
     """What the windows cut off: the certified and the true share of attention, over every row of the text."""
     lost = LostMass()
     with torch.inference_mode(), model.watching(lost.visit):
-        for piece in pieces:
-            read = torch.from_numpy(np.ascontiguousarray(ids[piece.start : piece.stop], dtype=np.int64))
+        for chunk in chunks:
+            read = torch.from_numpy(np.ascontiguousarray(ids[chunk.start : chunk.stop], dtype=np.int64))
             model.states(read[None].to(model.device), window)
     return {
         "certified_lost_mass": lost.certified,

@@ -23,33 +23,32 @@ import torch
 from torch import Tensor
 
 from farfield.measure.loading import Text
-from farfield.measure.models import Model, Seen
+from farfield.measure.models import AttentionInputs, Model
 from farfield.measure.statistics import quantiles, rank_correlation
 from farfield.measure.windows import receptive_fields
-from farfield.theory.drawn import paper_curve as paper_curve
-from farfield.theory.receptive import exact_epsilon
+from farfield.theory.fields.receptive import exact_epsilon
 
 BLOCK_BYTES = 64 << 20  # what the attention weights of a block may take
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
-def blocks(seen: Seen, sample: int, first: int) -> Iterator[tuple[int, int, Tensor]]:
+def blocks(inputs: AttentionInputs, sample: int, first: int) -> Iterator[tuple[int, int, Tensor]]:
     """For each block of queries a..b-1 from `first` on: their logits, (H, R, b), float64, nearest key last.
 
     Keys in the future of a query, and those beyond the window in force, have minus infinity.
     """
-    q, k = seen.q[sample].double(), seen.spread(seen.k)[sample].double()
+    q, k = inputs.q[sample].double(), inputs.spread(inputs.k)[sample].double()
     heads, n = q.shape[0], k.shape[1]
-    line = seen.bias_or_zero()
-    if seen.window is not None:
-        each = torch.as_tensor(seen.window, device=q.device).expand(heads)
+    line = inputs.bias_or_zero()
+    if inputs.window is not None:
+        each = torch.as_tensor(inputs.window, device=q.device).expand(heads)
         line = line.masked_fill(torch.arange(n, device=q.device) >= each[:, None], float("-inf"))
     size = max(1, BLOCK_BYTES // (8 * heads * n))
     position = torch.arange(n, device=q.device)
     for a in range(first, n, size):
         b = min(n, a + size)
         t = position[a:b, None] - position[:b]
-        logits = q[:, a:b] @ k[:, :b].mT * seen.scale
+        logits = q[:, a:b] @ k[:, :b].mT * inputs.scale
         logits += line[:, t.clamp(min=0)]
         yield a, b, logits.masked_fill_(t < 0, float("-inf"))
 
@@ -77,18 +76,26 @@ def _smallest(mass: Tensor, epsilon: float) -> Tensor:
 
 @dataclass
 class ByAttention:
-    """The receptive fields of all heads of a model, counted, and the mean attention by distance."""
+    """The receptive fields of all heads of a model, counted, and the mean attention by distance.
+
+    Attributes:
+        queries: How many were counted, for each head.
+        counts: (E, layers, H, N + 1): how many queries have the field j.
+        mass: (layers, H, N): mean attention by distance.
+        trf: (E, layers, H), certified; None: the series diverges, or there is none.
+        row_trf: (E, layers, H): the median over the same rows with flat attention; None without a bias.
+    """
 
     model: str
     encoding: str
     length: int
     burn_in: int
-    queries: int  # that were counted, for each head
+    queries: int
     epsilons: list[str]
-    counts: np.ndarray  # (E, layers, H, N + 1): how many queries have the field j
-    mass: np.ndarray  # (layers, H, N): mean attention by distance
-    trf: list[list[list[int | None]]]  # (E, layers, H), certified; None: the series diverges, or there is none
-    row_trf: np.ndarray | None  # (E, layers, H): the median over the same rows with flat attention
+    counts: np.ndarray
+    mass: np.ndarray
+    trf: list[list[list[int | None]]]
+    row_trf: np.ndarray | None
 
     def median(self) -> np.ndarray:
         """The median ERF, (E, layers, H)."""
@@ -111,20 +118,20 @@ class ByAttention:
         return table
 
     def json(self) -> dict[str, Any]:
-        found = self.quantiles()
+        values = self.quantiles()
         heads = [
             {
                 "layer": layer + 1,
                 "head": head + 1,
                 "epsilon": epsilon,
-                "erf": dict(zip(map(str, SHARES), found[e, layer, head].tolist(), strict=True)),
-                "median": int(found[e, layer, head, SHARES.index(0.5)]),
+                "erf": dict(zip(map(str, SHARES), values[e, layer, head].tolist(), strict=True)),
+                "median": int(values[e, layer, head, SHARES.index(0.5)]),
                 "trf": self.trf[e][layer][head],
                 "trf_of_rows": None if self.row_trf is None else int(self.row_trf[e, layer, head]),
             }
             for e, epsilon in enumerate(self.epsilons)
-            for layer in range(found.shape[1])
-            for head in range(found.shape[2])
+            for layer in range(values.shape[1])
+            for head in range(values.shape[2])
         ]
         return {
             "model": self.model,
@@ -163,7 +170,17 @@ def by_attention(
 ) -> ByAttention:
     """Measure the receptive field of every layer, head and query past the burn-in, on the first chunks of a text.
 
-    burn_in: queries that are not counted, at the start of each chunk; half the length unless given.
+    Args:
+        model: What `load_model` or `as_model` gives.
+        text: What `load_text` gives.
+        length: Tokens of a chunk.
+        epsilons: The shares of attention outside the field.
+        burn_in: Queries that are not counted, at the start of each chunk; half the length unless given.
+        chunks: How many chunks to read.
+        watch: Called after each layer of each chunk.
+
+    Returns:
+        The fields of all heads, empirical and theoretical.
     """
     exact = [float(exact_epsilon(e)) for e in epsilons]
     burn_in = length // 2 if burn_in is None else burn_in
@@ -174,8 +191,8 @@ def by_attention(
     mass = np.zeros((model.layers, model.heads, length))
     row_fields = np.zeros((len(exact), model.layers, model.heads), dtype=np.int64)
 
-    def visit(layer: int, seen: Seen) -> None:
-        for _, _, logits in blocks(seen, 0, burn_in):
+    def visit(layer: int, inputs: AttentionInputs) -> None:
+        for _, _, logits in blocks(inputs, 0, burn_in):
             held = by_distance(logits.softmax(-1))
             mass[layer, :, : held.shape[2]] += held.sum(1).cpu().numpy()
             running = held.cumsum(-1)
@@ -184,7 +201,7 @@ def by_attention(
                 for head in range(model.heads):
                     counts[e, layer, head] += np.bincount(fields[head], minlength=length + 1)
         for e, epsilon in enumerate(exact):
-            row_fields[e, layer] = fields_of_rows(seen.bias_or_zero(), epsilon, burn_in, length)
+            row_fields[e, layer] = fields_of_rows(inputs.bias_or_zero(), epsilon, burn_in, length)
         if watch is not None:
             watch()
 
@@ -193,10 +210,9 @@ def by_attention(
             ids = np.ascontiguousarray(text.ids[number * length : (number + 1) * length], dtype=np.int64)
             model.states(torch.from_numpy(ids)[None].to(model.device))
     queries = chunks * (length - burn_in)
-    has_formula = model.formula_of(0, 0) is not None
     return ByAttention(
         model.name,
-        encoding_name(model),
+        model.encoding,
         length,
         burn_in,
         queries,
@@ -204,21 +220,7 @@ def by_attention(
         counts,
         mass / queries,
         [receptive_fields(model, e) for e in epsilons],
-        row_fields if has_formula or _has_bias(model) else None,
-    )
-
-
-def _has_bias(model: Model) -> bool:
-    return getattr(getattr(model.network, "position", None), "bias", None) is not None
-
-
-def encoding_name(model: Model) -> str:
-    """The encoding as a person calls it."""
-    known = getattr(model.network.config, "encoding", None)
-    return (
-        str(known)
-        if known
-        else {"bloom": "alibi"}.get(model.network.config.model_type, model.network.config.model_type)
+        row_fields if model.has_bias() else None,
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from farfield.measure.lengths import training_length_of
 from farfield.measure.loading import Text
 from farfield.measure.models import Model, Window
-from farfield.measure.protocols import Piece, non_overlapping, sliding, token_losses
+from farfield.measure.protocols import Chunk, non_overlapping, sliding, token_losses
 
 WINDOWS = (16, 32, 64, 128, 256, 512)  # the paper's (its 258 is a misprint, docs/errata.md E24)
 PAPER = {"sliding": 44.35, "non-overlapping": 1.0, "full": 1.0}
@@ -89,11 +89,19 @@ def measure_speed(
 ) -> Speed:
     """Time the four ways on the same text, one after the other for each window.
 
-    length: of the pass of full-length inference and of windowed attention; 18 times the training length unless given,
-    or the whole text if that is shorter.
-    sliding_tokens: time the sliding window on the first so many tokens only; all unless given. Its perplexity is then
-    of these, too.
-    repeats: the fastest of so many counts (of one, for the sliding window).
+    Args:
+        model: What `load_model` or `as_model` gives.
+        text: What `load_text` gives.
+        windows: Tokens that a prediction may see.
+        length: Of the pass of full-length inference and of windowed attention; 18 times the training length unless
+            given, or the whole text if that is shorter.
+        sliding_tokens: Time the sliding window on the first so many tokens only; all unless given. Its perplexity is
+            then of these, too.
+        repeats: The fastest of so many counts (of one, for the sliding window).
+        watch: Called with what is timed next.
+
+    Returns:
+        Time and perplexity of each way and window.
     """
     tokens = len(text) - 1
     for w in windows:
@@ -111,13 +119,13 @@ def measure_speed(
     warm = min(256, tokens)
     token_losses(model, text.ids[: warm + 1], non_overlapping(warm, warm))
 
-    def timed(label: str, protocol: str, w: int | None, pieces: list[Piece], cut: Window, count: int, n: int) -> Timing:
+    def timed(label: str, protocol: str, w: int | None, chunks: list[Chunk], cut: Window, count: int, n: int) -> Timing:
         if watch is not None:
             watch(label)
         best, losses = float("inf"), np.zeros(1)
         for _ in range(count):
             start = time.perf_counter()
-            losses = token_losses(model, text.ids[: n + 1], pieces, cut)
+            losses = token_losses(model, text.ids[: n + 1], chunks, cut)
             best = min(best, time.perf_counter() - start)
         return Timing(protocol, w, n, best, float(np.exp(losses.mean())))
 

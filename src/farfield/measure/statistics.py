@@ -1,4 +1,4 @@
-"""Numbers with their errors: bootstrap over chunks, paired comparison, quantiles of counts, rank correlation."""
+"""Numbers with their errors: bootstrap over blocks of text, quantiles of counts, rank correlation."""
 
 from __future__ import annotations
 
@@ -11,31 +11,23 @@ BLOCKS = 64  # of text, for comparisons of two measurements of the same tokens
 
 
 def block_sums(losses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The sum of the losses of each chunk of `size` tokens, and the number of tokens in each."""
+    """The sum of the losses of each block of `size` tokens, and the number of tokens in each."""
     starts = np.arange(0, len(losses), size)
     return np.add.reduceat(losses, starts), np.diff(np.append(starts, len(losses)))
 
 
-def perplexity_error(losses: np.ndarray, size: int, seed: int = 0) -> float | None:
-    """The standard error of exp(mean loss), by bootstrap over chunks of `size` tokens; None if there is only one."""
+def draws(blocks: int, seed: int = 0) -> np.ndarray:
+    """Which blocks each draw of the bootstrap takes, (draws, blocks): the same ones for every measurement."""
+    return np.random.default_rng(seed).integers(blocks, size=(DRAWS, blocks))
+
+
+def perplexity_error(losses: np.ndarray, size: int) -> float | None:
+    """The standard error of exp(mean loss), by bootstrap over blocks of `size` tokens; None if there is only one."""
     sums, counts = block_sums(losses, size)
     if len(sums) < 2:
         return None
-    pick = np.random.default_rng(seed).integers(len(sums), size=(DRAWS, len(sums)))
+    pick = draws(len(sums))
     return float(np.exp(sums[pick].sum(1) / counts[pick].sum(1)).std(ddof=1))
-
-
-def change_error(losses: Sequence[float], before: Sequence[float], tokens: int, seed: int = 0) -> float | None:
-    """The standard error of the relative change of perplexity, by bootstrap over the same blocks of text in both.
-
-    losses, before: sums of losses by block (`BLOCKS` of them). Tokens that are hard by both measurements cancel, so
-    this is far smaller than the two standard errors suggest.
-    """
-    now, then = np.asarray(losses), np.asarray(before)
-    if len(now) < 2 or len(now) != len(then):
-        return None
-    pick = np.random.default_rng(seed).integers(len(now), size=(DRAWS, len(now)))
-    return float(np.exp((now[pick] - then[pick]).sum(1) / tokens).std(ddof=1))
 
 
 def quantiles(counts: np.ndarray, shares: Sequence[float]) -> np.ndarray:

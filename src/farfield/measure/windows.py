@@ -13,53 +13,46 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from farfield.measure.models import Model, Seen
+from farfield.formula import Formula
+from farfield.measure.models import AttentionInputs, Model
 
 SLACK = 1e-3  # on top of the exponent, for the rounding of the kernel's float32
 
 
 def receptive_fields(model: Model, epsilon: str | float | Fraction) -> list[list[int | None]]:
     """TRF(epsilon) of every layer and head, certified; None where the series diverges or is undecided."""
-    from farfield.theory.closed import DivergenceError, UndecidedError
-    from farfield.theory.receptive import exact_epsilon, trf
+    from farfield.theory.errors import DivergenceError, UndecidedError
+    from farfield.theory.fields.receptive import exact_epsilon, trf
 
     exact_epsilon(epsilon)
-    known: dict[Any, int | None] = {}
-    table: list[list[int | None]] = []
-    for layer in range(model.layers):
-        row: list[int | None] = []
-        for head in range(model.heads):
-            found = model.formula_of(layer, head)
-            if found is None:
-                row.append(None)
-                continue
-            formula, given = found
-            values: dict[str, Any] = dict(given)
-            key = (formula.text(), tuple(sorted(values.items())))
-            if key not in known:
-                try:
-                    known[key] = trf(formula, epsilon, **values)
-                except (DivergenceError, UndecidedError):
-                    known[key] = None
-            row.append(known[key])
-        table.append(row)
-    return table
+
+    @cache
+    def field_of(formula: Formula, values: tuple[tuple[str, Any], ...]) -> int | None:
+        try:
+            return trf(formula, epsilon, parameters=dict(values))
+        except (DivergenceError, UndecidedError):
+            return None
+
+    def field_at(layer: int, head: int) -> int | None:
+        known = model.formula_of(layer, head)
+        return None if known is None else field_of(known[0], tuple(sorted(known[1].items())))
+
+    return [[field_at(layer, head) for head in range(model.heads)] for layer in range(model.layers)]
 
 
 def trf_windows(model: Model, epsilon: str | float | Fraction) -> list[int]:
     """The window of each head: its TRF(epsilon), the largest over the layers where they differ."""
     if model.formula_of(0, 0) is None:
         raise ValueError(f"There is no receptive field to cut at: {model.no_formula()}. Give a window in tokens.")
-    table = receptive_fields(model, epsilon)
     windows: list[int] = []
-    for head in range(model.heads):
-        column = [row[head] for row in table]
-        if any(tokens is None for tokens in column):
+    for head, column in enumerate(zip(*receptive_fields(model, epsilon), strict=True)):
+        if None in column:
             raise ValueError(
                 f"Head {head + 1} of {model.name} has no receptive field: the sum of its weights diverges, "
                 "or could not be decided. Give a window in tokens."
@@ -85,55 +78,47 @@ class LostMass:
     def mean_measured(self) -> float:
         return self._sums[1] / self.rows if self.rows else 0.0
 
-    def visit(self, layer: int, seen: Seen) -> None:
-        """Add the rows of one layer; `seen.window` is the window that is in force."""
-        heads, n = seen.q.shape[1], seen.k.shape[2]
-        given = seen.window
+    def visit(self, layer: int, inputs: AttentionInputs) -> None:
+        """Add the rows of one layer; `inputs.window` is the window that is in force."""
+        heads, n = inputs.q.shape[1], inputs.k.shape[2]
+        given = inputs.window
         windows = [n] * heads if given is None else [given] * heads if isinstance(given, int) else list(given)
         for window in sorted({min(w, n) for w in windows}):
             some = [h for h, w in enumerate(windows) if min(w, n) == window]
-            self.rows += len(some) * n * seen.q.shape[0]
+            self.rows += len(some) * n * inputs.q.shape[0]
             if window < n:
-                certified, measured = lost_mass(_heads(seen, some), window)
+                certified, measured = lost_mass(_heads(inputs, some), window)
                 self.certified = max(self.certified, float(certified.max()))
                 self.measured = max(self.measured, float(measured.max()))
                 self._sums[0] += float(certified.sum())
                 self._sums[1] += float(measured.sum())
 
 
-def _heads(seen: Seen, some: list[int]) -> Seen:
-    k, v = seen.spread(seen.k), seen.spread(seen.v)
-    bias = None if seen.bias is None else seen.bias[some]
-    return Seen(seen.q[:, some], k[:, some], v[:, some], bias, seen.scale, None)
+def _heads(inputs: AttentionInputs, some: list[int]) -> AttentionInputs:
+    k, v = inputs.spread(inputs.k), inputs.spread(inputs.v)
+    bias = None if inputs.bias is None else inputs.bias[some]
+    return AttentionInputs(inputs.q[:, some], k[:, some], v[:, some], bias, inputs.scale, None)
 
 
-def lost_mass(seen: Seen, window: int) -> tuple[Tensor, Tensor]:
+def lost_mass(inputs: AttentionInputs, window: int) -> tuple[Tensor, Tensor]:
     """For the rows that have keys beyond the window, (B, H, N - window): the certified and the true share there."""
-    near, far = split_lse(seen, window)
-    certified = torch.sigmoid(far_bound(seen, window) - near + SLACK + 1e-5 * near.abs())
-    return certified, torch.sigmoid(far - near)
+    near = inputs.attend(window)[1][:, :, window:].double()
+    far = inputs.beyond(window).attend()[1].double()
+    return certified_share(inputs, window, near), torch.sigmoid(far - near)
 
 
-def split_lse(seen: Seen, window: int) -> tuple[Tensor, Tensor]:
-    """The log-sum-exp of each row's logits within the window and beyond it, in float64, rows from `window` on."""
-    from farfield.nn.attention import attention
-
-    n = seen.k.shape[2]
-    _, near = attention(seen.q, seen.k, seen.v, seen.bias, window=window, scale=seen.scale, return_lse=True)
-    # The keys beyond the window of query i are those up to i - window: the first query that has any stands at its own.
-    k, v = seen.k[:, :, : n - window], seen.v[:, :, : n - window]
-    bias = None if seen.bias is None else seen.bias[:, window:n]
-    _, far = attention(seen.q[:, :, window:], k, v, bias, scale=seen.scale, skip=False, return_lse=True)
-    return near[:, :, window:].double(), far.double()
+def certified_share(inputs: AttentionInputs, window: int, near: Tensor) -> Tensor:
+    """The bound on the share beyond the window, from `near`, the log-sum-exp within it (rows from `window` on)."""
+    return torch.sigmoid(far_bound(inputs, window) - near + SLACK + 1e-5 * near.abs())
 
 
-def far_bound(seen: Seen, window: int) -> Tensor:
+def far_bound(inputs: AttentionInputs, window: int) -> Tensor:
     """U + log T of each row from `window` on: no log-sum-exp beyond the window can be larger."""
-    n = seen.k.shape[2]
-    q = _norms(seen.q)[:, :, window:]
-    k = _norms(seen.spread(seen.k))[:, :, : n - window].cummax(-1).values
-    log_tail = seen.bias_or_zero()[:, window:n].logcumsumexp(-1)
-    return abs(seen.scale) * q * k + log_tail
+    n = inputs.k.shape[2]
+    q = _norms(inputs.q)[:, :, window:]
+    k = _norms(inputs.spread(inputs.k))[:, :, : n - window].cummax(-1).values
+    log_tail = inputs.bias_or_zero()[:, window:n].logcumsumexp(-1)
+    return abs(inputs.scale) * q * k + log_tail
 
 
 def _norms(x: Tensor) -> Tensor:
@@ -141,13 +126,15 @@ def _norms(x: Tensor) -> Tensor:
     return torch.linalg.vector_norm(x.double(), dim=-1) * (1 + 1e-12)
 
 
-def share_bound(head: Tensor | float, tail: Tensor | float, spread: Tensor | float) -> Tensor:
+def share_bound(log_head: Tensor, log_tail: Tensor, spread: Tensor | float) -> Tensor:
     """Theorem A (i): with logits that spread by at most R, the lost share is at most T / (T + exp(-R) H).
 
-    head, tail: the sums H and T of exp(bias) within and beyond the window; spread: R = max beyond - min within.
+    Args:
+        log_head: log H, the sum of exp(bias) within the window.
+        log_tail: log T, that beyond it.
+        spread: R, the largest logit beyond minus the least within.
     """
-    h, t = torch.as_tensor(head, dtype=torch.float64), torch.as_tensor(tail, dtype=torch.float64)
-    return torch.sigmoid(t.log() - h.log() + spread)
+    return torch.sigmoid(log_tail - log_head + spread)
 
 
 def shortest_text(windows: list[int]) -> str:

@@ -2,7 +2,7 @@
 
 A weight like exp(-100) is a denormal number in float32, on which some processors take a hundred times as long; it made
 the backward pass of attention 3 times slower. torch sets the switch of the calling thread only. The threads of the
-OpenMP pool are told one by one (team.py); where they cannot be reached, only the calling thread and threads that it
+OpenMP pool are told one by one (threads.py); where they cannot be reached, only the calling thread and threads that it
 starts later are switched.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import torch
 
-from farfield.nn.team import in_every_thread
+from farfield.nn.attention.flash.threads import in_every_thread
 
 
 @contextlib.contextmanager

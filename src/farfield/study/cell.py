@@ -17,12 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from farfield import durable
+from farfield.data import durable
 from farfield.study.plan import Cell, read_plan
+from farfield.training.settings import settings_from
 
 RECORDS, RUNS, PROGRESS, LOGS = "records", "runs", "progress", "logs"
 PREPARE, SPEED = "prepare", "speed"
-VERSION = 1  # of a record
+VERSION = 2  # of a record
 
 
 def find_cell(out: Path, key: str) -> Cell:
@@ -39,15 +40,16 @@ def record_path(out: Path, cell: Cell) -> Path:
 
 
 def read_record(out: Path, cell: Cell) -> dict[str, Any] | None:
-    """What was found for a cell, if it is finished."""
+    """What was measured of a cell, if it is finished."""
     try:
         record = json.loads(record_path(out, cell).read_bytes())
-        return record if record["version"] == VERSION and record["settings"] == cell.json()["settings"] else None
+        same = settings_from(record["settings"], "a record") == cell.settings
+        return record if record["version"] == VERSION and same else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-class Told:
+class ProgressFile:
     """The progress of one job, left in a file that whoever waits for it can read; at most four times a second."""
 
     def __init__(self, out: Path, key: str) -> None:
@@ -68,16 +70,16 @@ class Told:
 def run_cell(out: Path, cell: Cell) -> bool:
     """Train and measure; True if it is finished, False if a signal stopped it."""
     from farfield.study.measuring import machine, measured
-    from farfield.training import train
+    from farfield.training.run import train
 
-    told = Told(out, cell.key)
+    report = ProgressFile(out, cell.key)
     run = out / RUNS / cell.run_key
     run.mkdir(parents=True, exist_ok=True)
     if read_record(out, cell) is not None:
         return True
-    told("starting", 0, 1)
+    report("starting", 0, 1)
     start = time.perf_counter()
-    with _watched(run, lambda step: told("training", step, cell.settings.steps)):
+    with _StepWatcher(run, lambda step: report("training", step, cell.settings.steps)):
         result = train(cell.settings, run, progress=False)
     if not result.finished:
         return False
@@ -86,7 +88,7 @@ def run_cell(out: Path, cell: Cell) -> bool:
         "version": VERSION,
         **cell.json(),
         "training_length": cell.settings.length,
-        **measured(cell, run, told),
+        **measured(cell, run, report),
         "training": _curve(result.metrics),
         "seconds": {"training": round(trained - start, 1), "measuring": round(time.perf_counter() - trained, 1)},
         "machine": machine(),
@@ -94,29 +96,23 @@ def run_cell(out: Path, cell: Cell) -> bool:
     path = record_path(out, cell)
     path.parent.mkdir(parents=True, exist_ok=True)
     durable.replace_file(path, json.dumps(record, indent=1, allow_nan=False).encode())
-    told("done", 1, 1)
+    report("done", 1, 1)
     return True
 
 
 def prepare(cell: Cell) -> None:
     """Read the corpus of a cell once, so that the cells that share it do not all do it at the same time."""
-    from farfield import tokeniser as tokenisers
-    from farfield.data import cache_folder, tokenise
-    from farfield.training import corpus_of
+    from farfield.training.text import read_text
 
-    s = cell.settings
-    corpus = corpus_of(s)
-    tokeniser = tokenisers.make_tokeniser(s.tokeniser, corpus, s.vocabulary, cache_folder())
-    for split in ("train", "valid", "test"):
-        tokenise(corpus, split, tokeniser, progress=False)
+    read_text(cell.settings, ("train", "valid", "test"), progress=False)
 
 
 def run_speed(out: Path, cell: Cell) -> None:
     """Time the ways of inference with the model of a finished cell."""
     from farfield.study.measuring import measured_speed
 
-    found = measured_speed(cell, out / RUNS / cell.run_key, Told(out, SPEED))
-    record = {"version": VERSION, "cell": cell.key, **cell.json(), **found}
+    timings = measured_speed(cell, out / RUNS / cell.run_key, ProgressFile(out, SPEED))
+    record = {"version": VERSION, "cell": cell.key, **cell.json(), **timings}
     durable.replace_file(out / RECORDS / f"{SPEED}.json", json.dumps(record, indent=1, allow_nan=False).encode())
 
 
@@ -124,23 +120,23 @@ def _curve(metrics: tuple[dict[str, Any], ...]) -> list[dict[str, float]]:
     """Training and validation loss by step."""
     kept = []
     for line in metrics:
-        found: dict[str, Any] = {
+        numbers: dict[str, Any] = {
             name: line[name] for name in ("step", "loss", "eval_loss", "valid_loss") if name in line
         }
-        if len(found) > 1 and all(isinstance(x, int | float) for x in found.values()):
-            kept.append(found)
+        if len(numbers) > 1 and all(isinstance(x, int | float) for x in numbers.values()):
+            kept.append(numbers)
     return kept
 
 
-class _watched:  # noqa: N801 - used as a context
-    """Tell the step that a run has reached, from its own metrics, while it trains."""
+class _StepWatcher:
+    """Report the step that a run has reached, from its own metrics, while it trains."""
 
-    def __init__(self, run: Path, tell: Callable[[int], None]) -> None:
-        self.run, self.tell, self.end = run, tell, threading.Event()
+    def __init__(self, run: Path, report: Callable[[int], None]) -> None:
+        self.run, self.report, self.end = run, report, threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
 
     def _watch(self) -> None:
-        from farfield.runfolder import METRICS, read_metrics
+        from farfield.training.runfolder import METRICS, read_metrics
 
         before = None
         while not self.end.wait(0.5):
@@ -148,7 +144,7 @@ class _watched:  # noqa: N801 - used as a context
             size = path.stat().st_size if path.exists() else None
             if size != before:
                 before = size
-                self.tell(max((int(line.get("step", 0)) for line in read_metrics(self.run)), default=0))
+                self.report(max((int(line.get("step", 0)) for line in read_metrics(self.run)), default=0))
 
     def __enter__(self) -> None:
         self.thread.start()

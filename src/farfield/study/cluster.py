@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from farfield import durable
+from farfield.data import durable
 from farfield.study import cell
 from farfield.study.running import Failure, Job, Watcher, log_of, progress_of
 

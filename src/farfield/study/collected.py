@@ -1,4 +1,4 @@
-"""What a study found: the records of its cells, seeds put together, the published numbers beside them.
+"""What a study measured: the records of its cells, seeds put together, the published numbers beside them.
 
 Everything that tables, figures and sentences say is read from here. Records are files that may come from elsewhere, so
 one that does not fit is left out, with a sentence, and never believed.
@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from farfield import durable
+from farfield.data import durable
+from farfield.measure import rises
+from farfield.measure.rise import ROSE, STAYED, UNKNOWN
 from farfield.study.cell import RECORDS, SPEED, read_record
 from farfield.study.plan import Plan
 from farfield.study.published import GROUPS, necessity, sufficiency
@@ -57,12 +59,18 @@ class Entry:
 
     @property
     def rises(self) -> list[float]:
-        """For each seed, the rise of perplexity at the longest length above its lowest at any."""
-        return [float(row[-1] / np.nanmin(row) - 1) for row in self.perplexity]
+        """For each seed, the rise of perplexity at the longest length (measure/rise.py)."""
+        return [float(x) for x in rises(self.perplexity)[:, -1]]
 
     @property
     def rise(self) -> float:
         return float(np.mean(self.rises))
+
+    @property
+    def answer(self) -> str:
+        """ "rose" if it did in some seed, "level" if it is in all, else "cannot be told"."""
+        answers = {str(record["extrapolation"]["answer"]) for record in self.records}
+        return ROSE if ROSE in answers else STAYED if answers == {STAYED} else UNKNOWN
 
     def heads(self) -> list[dict[str, Any]]:
         return [head for record in self.records for head in record["heads"]]
@@ -70,30 +78,30 @@ class Entry:
     @property
     def leak(self) -> float | None:
         """The mean over heads of the share of the longest row that lies beyond the training length."""
-        found = [head["leak"] for head in self.heads()]
-        return None if not found or None in found else float(np.mean(found))
+        leaks = [head["leak"] for head in self.heads()]
+        return None if not leaks or None in leaks else float(np.mean(leaks))
 
     @property
     def verdict(self) -> str:
         """The verdict on the heads as they were trained: all converge, all diverge, or some of each."""
-        found = {head["verdict"] for head in self.heads()}
-        if len(found) == 1:
-            return found.pop()
-        return MIXED if found <= {CONVERGES, DIVERGES} else UNDECIDED
+        verdicts = {head["verdict"] for head in self.heads()}
+        if len(verdicts) == 1:
+            return verdicts.pop()
+        return MIXED if verdicts <= {CONVERGES, DIVERGES} else UNDECIDED
 
     @property
     def horizon(self) -> tuple[int, bool] | None:
         """The shortest practical horizon of its heads, and whether it is certain; None if there is none."""
-        found = [head["horizon"] for head in self.heads()]
-        if not found or None in found:
+        horizons = [head["horizon"] for head in self.heads()]
+        if not horizons or None in horizons:
             return None
-        least = min(found, key=lambda h: h["tokens"])
+        least = min(horizons, key=lambda h: h["tokens"])
         return int(least["tokens"]), bool(least["certain"])
 
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that was found."""
+    """Everything that was measured."""
 
     preset: str
     corpora: list[str]
@@ -146,7 +154,7 @@ def collect(plan: Plan, out: Path) -> Study:
             missing.append(f"{cell.corpus}, {cell.encoding}, seed {cell.seed}")
             continue
         entries.setdefault((cell.corpus, cell.encoding), []).append(record)
-    whole = {key: Entry(*key, tuple(found)) for key, found in entries.items()}
+    whole = {key: Entry(*key, tuple(records)) for key, records in entries.items()}
     study = Study(plan.preset, plan.corpora, plan.encodings, whole, read_speed(out), missing)
     if not whole:
         raise ValueError(f"No run of this study is finished in {str(out)!r}: run it without --only first.")
@@ -162,7 +170,7 @@ def fits(record: dict[str, Any]) -> bool:
             count > 0
             and all(len(table) == count for table in tables)
             and all(isinstance(tables[0][i], float | int) and tables[0][i] > 0 for i in (0, -1))
-            and isinstance(record["verdict"]["extrapolates"], bool)
+            and record["extrapolation"]["answer"] in (ROSE, STAYED, UNKNOWN)
             and all({"verdict", "leak", "horizon", "trf", "erf"} <= set(head) for head in record["heads"])
             and {"receptive", "truncation", "training_length", "machine", "seconds"} <= set(record)
         )
@@ -173,8 +181,8 @@ def fits(record: dict[str, Any]) -> bool:
 def read_speed(out: Path) -> dict[str, Any] | None:
     """What each way of inference cost, if it was measured."""
     try:
-        found = json.loads((out / RECORDS / f"{SPEED}.json").read_bytes())
-        return found if {"relative", "timings", "cell"} <= set(found) else None
+        record = json.loads((out / RECORDS / f"{SPEED}.json").read_bytes())
+        return record if {"relative", "timings", "cell"} <= set(record) else None
     except (OSError, ValueError, TypeError):
         return None
 
@@ -182,7 +190,7 @@ def read_speed(out: Path) -> dict[str, Any] | None:
 def save(study: Study, out: Path) -> Path:
     """All records in one file, for programs and for the explorer."""
     fields = {
-        "version": 1,
+        "version": 2,
         "preset": study.preset,
         "runs": study.records,
         "speed": study.speed,

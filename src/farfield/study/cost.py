@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from farfield.scaling import PROCESSORS, Cost, training_cost
 from farfield.study.plan import Cell, Plan
+from farfield.training.scaling import PROCESSORS, Cost, training_cost
 
 GPU = "a100"
 

@@ -10,15 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from farfield import zoo
-from farfield.measure.statistics import rank_correlation
+from farfield.measure import rank_correlation, rises
+from farfield.measure.rise import ROSE, STAYED, UNKNOWN, answer
 from farfield.study.collected import CONVERGES, DIVERGES, MIXED, NONE, Entry, Study
 from farfield.study.escaping import plain, short
 from farfield.study.predictions import FARTHEST
 from farfield.study.published import published
-
-# How much perplexity may rise above its lowest and still count as level. In the paper's own tables the encodings that
-# it calls extrapolating rise by at most 1.5 %, the others by at least 19 % (docs/errata.md, E12).
-LEVEL = 0.02
 
 
 @dataclass(frozen=True)
@@ -38,15 +35,11 @@ class Agreement:
     agrees: bool | None
 
 
-def level(entry: Entry) -> bool:
-    """Whether no seed ends more than `LEVEL` above its lowest perplexity."""
-    return all(rise <= LEVEL for rise in entry.rises)
-
-
 def agreement(entries: Sequence[Entry]) -> Agreement:
     """Theory against experiment for one encoding, over all corpora and seeds."""
     verdict = combined_verdict(entries)
-    flat = [entry for entry in entries if level(entry)]
+    flat = [entry for entry in entries if entry.answer == STAYED]
+    risen = [entry for entry in entries if entry.answer == ROSE]
     worst = max(entry.rise for entry in entries)
     name = plain(entries[0].encoding)
     longest = entries[0].lengths[-1]
@@ -54,16 +47,18 @@ def agreement(entries: Sequence[Entry]) -> Agreement:
     if verdict == NONE:
         did = "stays level" if len(flat) == len(entries) else f"rises by up to {worst:.0%}"
         return Agreement("no claim", f"The theorem says nothing of {name}: it is no bias by distance. It {did}.", None)
+    if not risen and len(flat) < len(entries) and verdict in (CONVERGES, DIVERGES):
+        return Agreement(UNKNOWN, f"The series {verdict}; whether perplexity rises cannot be told: {what}.", None)
     if verdict == CONVERGES:
         if len(flat) == len(entries):
             return Agreement("yes", f"The series converges, and {what}: as the theorem says.", True)
-        where = ", ".join(plain(e.corpus) for e in entries if e not in flat)
+        where = ", ".join(plain(e.corpus) for e in risen)
         return Agreement("NO", f"The series converges, yet perplexity rises by {worst:.1%} ({where}).", False)
     if verdict == DIVERGES:
-        if not flat:
+        if len(risen) == len(entries):
             return Agreement("yes", f"The series diverges, and perplexity rises by up to {worst:.1%}.", True)
-        if len(flat) < len(entries):
-            rising = ", ".join(plain(e.corpus) for e in entries if e not in flat)
+        if risen:
+            rising = ", ".join(plain(e.corpus) for e in risen)
             return Agreement("partly", f"The series diverges; perplexity rises on {rising} only, by {worst:.1%}.", None)
         return Agreement(
             "level, though divergent",
@@ -93,10 +88,10 @@ def _why_level(entries: Sequence[Entry]) -> str:
 
 def combined_verdict(entries: Sequence[Entry]) -> str:
     """The verdict over all trained heads of an encoding."""
-    found = {entry.verdict for entry in entries}
-    if len(found) == 1:
-        return found.pop()
-    return MIXED if found <= {CONVERGES, DIVERGES, MIXED} else "undecided"
+    verdicts = {entry.verdict for entry in entries}
+    if len(verdicts) == 1:
+        return verdicts.pop()
+    return MIXED if verdicts <= {CONVERGES, DIVERGES, MIXED} else "undecided"
 
 
 def verdict_words(entries: Sequence[Entry]) -> str:
@@ -119,16 +114,14 @@ def field_words(entries: Sequence[Entry]) -> str:
 
 
 def horizon_words(entry: Entry) -> str:
-    found = entry.horizon
-    if found is None:
-        return ""
-    return f"{found[0]:,}" + ("" if found[1] else " at least")
+    horizon = entry.horizon
+    return "" if horizon is None else f"{horizon[0]:,}" + ("" if horizon[1] else " at least")
 
 
 def findings(study: Study) -> list[Finding]:
     """Everything that the study has to say, most important first."""
-    found = [_convergent(study), _divergent(study), *_special(study), _leak(study), _fields(study), _inference(study)]
-    return [finding for finding in [*found, _like_the_paper(study)] if finding is not None]
+    said = [_convergent(study), _divergent(study), *_special(study), _leak(study), _fields(study), _inference(study)]
+    return [finding for finding in [*said, _like_the_paper(study)] if finding is not None]
 
 
 def leak_against_rise(study: Study) -> list[tuple[float, float, Entry]]:
@@ -161,27 +154,32 @@ def _names(encodings: Sequence[str]) -> str:
 
 
 def _by_verdict(study: Study, verdict: str) -> dict[str, list[Entry]]:
-    found = {e: study.of_encoding(e) for e in study.encodings}
-    return {e: entries for e, entries in found.items() if entries and combined_verdict(entries) == verdict}
+    by_encoding = {e: study.of_encoding(e) for e in study.encodings}
+    return {e: entries for e, entries in by_encoding.items() if entries and combined_verdict(entries) == verdict}
 
 
 def _convergent(study: Study) -> Finding | None:
     some = _by_verdict(study, CONVERGES)
     if not some:
         return None
-    entries = [entry for found in some.values() for entry in found]
+    entries = [entry for own in some.values() for entry in own]
     runs = sum(len(entry.records) for entry in entries)
     longest = max(entry.lengths[-1] / entry.training_length for entry in entries)
     worst = max(entries, key=lambda e: max(e.rises))
     ratio = max(float(row[-1] / row[0]) for entry in entries for row in entry.perplexity)
-    if all(level(entry) for entry in entries):
+    bad = [e for e, own in some.items() if any(entry.answer == ROSE for entry in own)]
+    if not bad and any(entry.answer == UNKNOWN for entry in entries):
+        return Finding(
+            f"{_names(list(some))} converge; whether perplexity stays level cannot be told from these {runs} runs "
+            f"(at most {max(worst.rises):.1%} above its lowest)."
+        )
+    if not bad:
         return Finding(
             f"Sufficient: {_names(list(some))} converge, and in all {runs} runs perplexity stays level up to "
             f"{longest:g}x the training length: at most {max(worst.rises):.1%} above its lowest, and {ratio:.3f} times "
             "its value at 1x at most.",
             True,
         )
-    bad = [e for e, found in some.items() if not all(level(entry) for entry in found)]
     return Finding(
         f"Of the encodings that converge, {_names(bad)} do not stay level: perplexity rises by up to "
         f"{max(worst.rises):.1%} above its lowest ({short(worst.encoding)} on {short(worst.corpus)}). "
@@ -194,8 +192,9 @@ def _divergent(study: Study) -> Finding | None:
     some = _by_verdict(study, DIVERGES)
     if not some:
         return None
-    rising = {e: max(entry.rise for entry in found) for e, found in some.items() if not all(map(level, found))}
-    calm = [e for e in some if e not in rising]
+    rising = {e: max(entry.rise for entry in own) for e, own in some.items() if any(x.answer == ROSE for x in own)}
+    calm = [e for e, own in some.items() if all(entry.answer == STAYED for entry in own)]
+    open_ = [e for e in some if e not in rising and e not in calm]
     words = []
     if rising:
         listed = ", ".join(f"{short(e)} by up to {rise:.1%}" for e, rise in rising.items())
@@ -205,41 +204,43 @@ def _divergent(study: Study) -> Finding | None:
             f"Level as far as was measured, though divergent: {_names(calm)}. "
             "The condition is sufficient, not necessary."
         )
-    return Finding(" ".join(words), True if rising and not calm else None)
+    if open_:
+        words.append(f"Whether it rises cannot be told: {_names(open_)}.")
+    return Finding(" ".join(words), True if rising and not calm and not open_ else None)
 
 
 def _special(study: Study) -> list[Finding]:
-    found = []
+    said = []
     for encoding in study.encodings:
         entries = study.of_encoding(encoding)
         if entries and combined_verdict(entries) in (NONE, MIXED):
-            found.append(Finding(f"{short(encoding)}: {agreement(entries).text}"))
-    return found
+            said.append(Finding(f"{short(encoding)}: {agreement(entries).text}"))
+    return said
 
 
 def _leak(study: Study) -> Finding | None:
     points = leak_against_rise(study)
-    found = leak_correlation(points)
-    if found is None:
+    rank = leak_correlation(points)
+    if rank is None:
         return None
-    strength = "orders" if found >= 0.7 else "orders roughly" if found >= 0.4 else "does not order"
+    strength = "orders" if rank >= 0.7 else "orders roughly" if rank >= 0.4 else "does not order"
     return Finding(
-        f"The leak, known before training, {strength} the runs as their rise does: rank correlation {found:.2f} over "
+        f"The leak, known before training, {strength} the runs as their rise does: rank correlation {rank:.2f} over "
         f"{len(points)} runs.",
-        found >= 0.4,
+        rank >= 0.4,
     )
 
 
 def _fields(study: Study) -> Finding | None:
     theory, measured = fields_of_heads(study)
-    found = rank_correlation(theory, measured)
-    if found is None:
+    rank = rank_correlation(theory, measured)
+    if rank is None:
         return None
     beside = rank_correlation(*fields_of_heads(study, which="trf"))
     more = "" if beside is None else f" ({beside:.2f} with the field of an endless row, infinite where it diverges)"
     return Finding(
-        f"Theoretical and empirical receptive fields of {len(theory)} heads: rank correlation {found:.2f}{more}.",
-        found >= 0.4,
+        f"Theoretical and empirical receptive fields of {len(theory)} heads: rank correlation {rank:.2f}{more}.",
+        rank >= 0.4,
     )
 
 
@@ -270,7 +271,7 @@ def _like_the_paper(study: Study) -> Finding | None:
         if theirs is None:
             continue
         all_ += 1
-        if (theirs[-1] / min(theirs) - 1 <= LEVEL) == level(entry):
+        if answer(float(rises(theirs)[-1]), 0.0) == entry.answer:
             same += 1
         else:
             other.append(f"{short(entry.encoding)} on {short(entry.corpus)}")
@@ -284,5 +285,5 @@ def _like_the_paper(study: Study) -> Finding | None:
 
 def formula_of(encoding: str) -> str:
     """The formula as text, or why there is none."""
-    found = zoo.find(encoding)
-    return found.text if found.text is not None else found.note
+    known = zoo.find(encoding)
+    return known.text if known.text is not None else known.note

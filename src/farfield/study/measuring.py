@@ -10,22 +10,19 @@ from typing import Any
 
 from farfield.study.plan import Cell
 
-Told = Callable[[str, float, float], None]  # is told a phase, what is done of it, and of how much
+Report = Callable[[str, float, float], None]  # takes a phase, what is done of it, and of how much
 EPSILONS = ("0.1", "0.01")
 
 
-def measured(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
+def measured(cell: Cell, run: Path, report: Report) -> dict[str, Any]:
     """Perplexity by length and protocol, receptive fields, delta(i, j), and what the theory says of each head."""
     import numpy as np
 
-    from farfield.measure.loading import load_model, load_text
-    from farfield.measure.perplexity import evaluate
-    from farfield.measure.receptive import by_attention
+    from farfield.measure import by_attention, evaluate, load_model, load_text, truncation
     from farfield.measure.results import finite
-    from farfield.measure.truncation import truncation
     from farfield.nn.denormals import flush_denormals
     from farfield.study.predictions import heads_of
-    from farfield.theory.drawn import paper_curve
+    from farfield.theory.fields.drawn import paper_curve
 
     how, length = cell.measurement, cell.settings.length
     with flush_denormals():
@@ -35,21 +32,21 @@ def measured(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
         folder = run / "evaluation"
 
         def watch(label: str, done: int, total: int) -> None:
-            told("perplexity", done, total)
+            report("perplexity", done, total)
 
         plain = evaluate(model, text, lengths, protocols=("non-overlapping",), out=folder, watch=watch)
         chosen = [n for n in how.lengths(length, how.sliding) if n in lengths]
         slid = evaluate(model, text, chosen, protocols=("sliding",), out=folder, watch=watch)
-        told("receptive field", 0, 1)
+        report("receptive field", 0, 1)
         rows = min(how.receptive * length, len(text) - 1)
         fields = by_attention(model, text, rows, epsilons=EPSILONS, chunks=how.chunks)
-        told("delta(i, j)", 0, 1)
+        report("delta(i, j)", 0, 1)
         longest = min(how.hypothesis * length, len(text) - 1)
         change = truncation(model, text, longest, chunks=max(1, how.chunks // 4), spread=False)
-        told("theory", 0, 1)
+        report("theory", 0, 1)
         heads = heads_of(model, length, max(lengths), fields)
-    verdict = plain.verdict()
-    assert verdict is not None
+    over_lengths = plain.extrapolation()
+    assert over_lengths is not None
     first = paper_curve(fields.mass[0].mean(0))
     by_window = {
         name: np.median(change.median[name], axis=(0, 1)).tolist() for name in ("delta", "lost", "sharper", "paper")
@@ -63,7 +60,7 @@ def measured(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
         },
         "stderr": [finite(row.stderr) for row in plain.of("non-overlapping")],
         "test_tokens": len(text) - 1,
-        "verdict": {**verdict.json(), "sentence": verdict.sentence},
+        "extrapolation": {**over_lengths.json(), "sentence": over_lengths.sentence},
         "tokens_seen": plain.by_tokens_seen(),
         "heads": heads,
         "receptive": {
@@ -82,10 +79,9 @@ def measured(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
     }
 
 
-def measured_speed(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
+def measured_speed(cell: Cell, run: Path, report: Report) -> dict[str, Any]:
     """What each way of inference costs with the model of a cell, by windows from 1/32 of the training length to all."""
-    from farfield.measure.loading import load_model, load_text
-    from farfield.measure.speed import measure_speed
+    from farfield.measure import load_model, load_text, measure_speed
     from farfield.nn.denormals import flush_denormals
 
     length = cell.settings.length
@@ -93,7 +89,7 @@ def measured_speed(cell: Cell, run: Path, told: Told) -> dict[str, Any]:
     steps = [0]
 
     def watch(label: str) -> None:
-        told(label, steps[0], 3 * len(windows) + 1)
+        report(label, steps[0], 3 * len(windows) + 1)
         steps[0] += 1
 
     with flush_denormals():

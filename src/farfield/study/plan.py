@@ -14,9 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from farfield import durable, zoo
-from farfield.presets import PRESETS, Settings, preset_settings, settings_from
+from farfield import zoo
+from farfield.data import durable
+from farfield.measure import MULTIPLES
 from farfield.study.escaping import plain
+from farfield.training.settings import PRESETS, Settings, preset_settings, settings_from
 
 ENCODINGS = (
     "sinusoidal",
@@ -30,7 +32,6 @@ ENCODINGS = (
     "inverse-log",
 )  # the paper's, in the order of its tables
 PAPER_CORPORA = ("wikitext-103", "books", "github", "wikibook")
-MULTIPLES = (1, 1.5, 2, 2.5, 3, 3.5, 4, 6, 8, 10, 12, 14, 16, 18)  # of the training length: the paper's 512 to 9216
 STUDY_PRESETS = ("tiny", "small", "paper", *(name for name in PRESETS if name.startswith("paper-")))
 FILE = "plan.json"
 
@@ -40,7 +41,7 @@ class Measurement:
     """How every model of a study is measured; lengths are multiples of the training length."""
 
     tokens: int | None  # of the test text; None: all of it
-    multiples: tuple[float, ...] = MULTIPLES
+    multiples: tuple[float, ...] = tuple(map(float, MULTIPLES))
     sliding: tuple[float, ...] = (1, 2, 4, 8, 18)
     receptive: int = 4  # length of the rows whose attention is measured
     chunks: int = 8  # how many of them
@@ -70,12 +71,12 @@ class Cell:
     @property
     def key(self) -> str:
         """A file name that tells the cell from every other."""
-        return self._name({"settings": self.settings.model_dump(mode="json"), "measurement": asdict(self.measurement)})
+        return self._name({"settings": self.settings.identity(), "measurement": asdict(self.measurement)})
 
     @property
     def run_key(self) -> str:
         """The name of the run folder: another measurement needs no other training."""
-        return self._name(self.settings.model_dump(mode="json"))
+        return self._name(self.settings.identity())
 
     def _name(self, decided_by: dict[str, Any]) -> str:
         digest = hashlib.sha256(json.dumps(decided_by, sort_keys=True).encode()).hexdigest()[:10]
@@ -177,11 +178,11 @@ def _training_preset(preset: str, corpus: str) -> str:
 
 def _encoding(text: str) -> str:
     """The name of the zoo's encoding, or the formula as it was typed; one sentence if it is neither."""
-    found = zoo.find(text)
-    if found.name in zoo.ENCODINGS:
-        return found.name
-    assert found.formula is not None
-    open_ = [name for name in found.formula.parameters if name != "k"]
+    encoding = zoo.find(text)
+    if encoding.name in zoo.ENCODINGS:
+        return encoding.name
+    assert encoding.formula is not None
+    open_ = [name for name in encoding.formula.parameters if name != "k"]
     if open_:
         raise ValueError(
             f"The formula {text!r} leaves {', '.join(open_)} open: write numbers for them "

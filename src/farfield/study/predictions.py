@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from farfield.formula import Formula, FormulaError
-from farfield.theory.closed import UndecidedError
-from farfield.theory.convergence import check
-from farfield.theory.receptive import leak
+from farfield.theory.errors import UndecidedError
+from farfield.theory.fields.receptive import leak
+from farfield.theory.verdict.convergence import check
 
 if TYPE_CHECKING:
-    from farfield.measure.models import Model
-    from farfield.measure.receptive import ByAttention
+    from farfield.measure import ByAttention, Model
 
 FARTHEST = 10**15  # receptive fields beyond it are written as this
 
@@ -27,10 +26,10 @@ def heads_of(model: Model, training_length: int, longest: int, fields: ByAttenti
     table = []
     for layer in range(model.layers):
         for head in range(model.heads):
-            found = model.formula_of(layer, head)
+            known_formula = model.formula_of(layer, head)
             said: dict[str, Any] = {"parameters": None, "verdict": "not-applicable", "horizon": None, "leak": None}
-            if found is not None:
-                formula, values = found
+            if known_formula is not None:
+                formula, values = known_formula
                 key = (formula.text(), tuple(sorted(values.items())))
                 if key not in known:
                     known[key] = of_head(formula, values, training_length, longest)
@@ -60,7 +59,7 @@ def of_head(formula: Formula, values: dict[str, Any], training_length: int, long
     except FormulaError:
         said = {"parameters": values, "verdict": "undecided", "horizon": None}
     try:
-        said["leak"] = float(leak(formula, training_length, longest, **values).mid())
+        said["leak"] = float(leak(formula, training_length, longest, parameters=values))
     except (ValueError, UndecidedError):
         said["leak"] = None
     return said

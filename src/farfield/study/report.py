@@ -16,13 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import farfield
-from farfield import durable, zoo
+from farfield import zoo
+from farfield.data import durable
 from farfield.formula import FormulaError
+from farfield.formula.sentence import Sentence
+from farfield.formula.text import text
+from farfield.measure import LEVEL
 from farfield.study import findings, tables
 from farfield.study.collected import NONE, Study
 from farfield.study.escaping import plain, short
 from farfield.study.published import data_set, published
-from farfield.theory.convergence import check
+from farfield.theory.verdict.convergence import check
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -42,7 +46,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Judged:
+class EncodingSection:
     """One encoding in the section "Theory against experiment"."""
 
     name: str
@@ -101,10 +105,10 @@ def _drawn_before(folder: Path) -> list[Figure]:
 
     try:
         noted = json.loads((folder / NOTED).read_bytes())
-        found = [Figure(n["name"], n["title"], n["caption"], tuple(folder / f for f in n["files"])) for n in noted]
+        drawn = [Figure(n["name"], n["title"], n["caption"], tuple(folder / f for f in n["files"])) for n in noted]
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    return [figure for figure in found if all(path.parent == folder and path.exists() for path in figure.paths)]
+    return [figure for figure in drawn if all(path.parent == folder and path.exists() for path in figure.paths)]
 
 
 def render(study: Study, made: list[tables.Table], drawn: list[Figure], command: str) -> str:
@@ -124,26 +128,27 @@ def render(study: Study, made: list[tables.Table], drawn: list[Figure], command:
         made=about(study, command),
         differences=differences(study),
         source=published()["source"],
-        level=findings.LEVEL,
+        level=LEVEL,
         short=short,
     )
 
 
-def judge(study: Study, encoding: str) -> Judged:
+def judge(study: Study, encoding: str) -> EncodingSection:
     """What is proven of an encoding, with the proof, and what its models did."""
     entries = study.of_encoding(encoding)
-    found = zoo.find(encoding)
+    known = zoo.find(encoding)
+    steps: tuple[Sentence, ...] = ()
     try:
         verdict = check(encoding)
     except FormulaError as error:  # a formula that only has values for some parameters
-        words, condition, steps = "undecided", str(error), []
+        words, condition = "undecided", str(error)
     else:
         words, condition, steps = verdict.verdict, verdict.condition or "", verdict.steps
     leaks = [entry.leak for entry in entries if entry.leak is not None]
-    return Judged(
+    return EncodingSection(
         plain(encoding),
         plain(findings.formula_of(encoding)),
-        found.formula is not None,
+        known.formula is not None,
         words,
         condition,
         [_parts(step) for step in steps],
@@ -157,13 +162,13 @@ def judge(study: Study, encoding: str) -> Judged:
         else "",
         [(entry.corpus, f"{entry.rise:.2%}") for entry in entries],
         findings.agreement(entries),
-        plain(found.note) if words != NONE else "",
+        plain(known.note) if words != NONE else "",
     )
 
 
-def _parts(step: str) -> list[tuple[str, bool]]:
-    """A step of a proof in parts: what stands between backticks is mathematics."""
-    return [(part, bool(i % 2)) for i, part in enumerate(step.split("`")) if part]
+def _parts(step: Sentence) -> list[tuple[str, bool]]:
+    """A step of a proof in parts: words, and mathematics as text."""
+    return [(part, False) if isinstance(part, str) else (text(part), True) for part in step.parts]
 
 
 def _inside(paths: tuple[Path, ...]) -> str:
@@ -206,7 +211,7 @@ def _machine(fields: dict[str, Any]) -> str:
 
 def differences(study: Study) -> list[str]:
     """What differs from the paper, computed from the settings."""
-    from farfield.presets import preset_settings
+    from farfield.training.settings import preset_settings
 
     paper = preset_settings("paper-wikitext", encoding="alibi")
     settings = study.records[0]["settings"]
@@ -240,7 +245,7 @@ def summary(study: Study) -> list[RichTable]:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    found = []
+    made = []
     for corpus in study.corpora:
         entries = study.of_corpus(corpus)
         if not entries:
@@ -265,5 +270,5 @@ def summary(study: Study) -> list[RichTable]:
                 findings.agreement([entry]).short,
             ]
             table.add_row(*(Text(cell) for cell in cells))
-        found.append(table)
-    return found
+        made.append(table)
+    return made

@@ -76,11 +76,11 @@ def missing(plan: Plan, out: Path) -> list[Cell]:
 
 
 def one_of_each_text(cells: Sequence[Cell]) -> list[Cell]:
-    """A cell for each text and tokeniser among these."""
+    """A cell for each text and tokenizer among these."""
     seen: dict[Any, Cell] = {}
     for cell in cells:
         s = cell.settings
-        seen.setdefault((s.corpus, s.tokeniser, s.vocabulary, s.limit, s.split_seed, s.errors), cell)
+        seen.setdefault((s.corpus, s.tokenizer, s.vocabulary, s.limit, s.split_seed, s.errors), cell)
     return list(seen.values())
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from farfield.presets import PRESETS
 from farfield.study import escaping, findings
 from farfield.study.collected import Entry, Study
 from farfield.study.published import data_set, published
+from farfield.training.settings import PRESETS
 
 NONE = ""
 
@@ -216,7 +216,7 @@ _SHOWN = {
 
 def configuration_table(study: Study) -> Table:
     """Our sizes beside the paper's two."""
-    from farfield.presets import preset_settings
+    from farfield.training.settings import preset_settings
 
     paper = [preset_settings(name, encoding="alibi").model_dump() for name in PRESETS if name.startswith("paper-")]
     ours: dict[str, dict[str, object]] = {}

@@ -1,0 +1,1 @@
+"""The mathematics: exact constants, verdicts, their checker, certified sums, receptive fields. No torch in here."""

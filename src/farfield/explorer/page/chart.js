@@ -3,17 +3,22 @@
 import { el, shorten, svg } from "./dom.js";
 import { Axis } from "./axes.js";
 import { colours, look, markerPath } from "./looks.js";
+import { saveButtons } from "./save.js";
 
 const FONT = "system-ui, sans-serif";
 
-// spec: {title, x, y, series: [{label, look, points: [[x, y, words]], level}], empty}
-export function draw(spec, width, theme = colours()) {
-  const rows = spec.series.length;
+// spec: {title, x, y, series: [{label, look, points: [[x, y, words, value]], level}], absent: [{label, look, why}]}
+// A file has its own legend; on the page one legend may serve all figures. `tall` is the height of the plot.
+export function draw(spec, width, { theme = colours(), legend = true, tall = null } = {}) {
   const narrow = width < 420;
   const left = 58, right = 22;
   const title = wrapped(spec.title, Math.floor((width - 16) / 7.4));
   const top = 16 + 17 * title.length;
-  const plot = Math.round(Math.min(300, Math.max(190, width * 0.55)));
+  const plot = tall ?? Math.round(Math.min(300, Math.max(190, width * 0.55)));
+  const absent = (spec.absent ?? []).map((one) => ({ look: one.look,
+    lines: wrapped(`${legend ? one.label : shorten(one.label, 40)}: ${one.why}`, Math.floor((width - left - 50) / 6.6)) }));
+  const shown = legend ? spec.series : [];
+  const rows = shown.length + absent.reduce((sum, one) => sum + one.lines.length, 0);
   const height = top + plot + 44 + rows * 17 + 6;
   const points = spec.series.flatMap((s) => s.points);
   const levels = spec.series.map((s) => s.level).filter((v) => v !== null && v !== undefined);
@@ -55,15 +60,34 @@ export function draw(spec, width, theme = colours()) {
       root.append(svg("path", { d: `M${left} ${level}H${width - right}`, stroke: style.colour, "stroke-width": 1,
         "stroke-dasharray": "1 3", fill: "none" }));
     }
-    const row = top + plot + 54 + i * 17;
-    root.append(stroke(`M${left} ${row - 4}h30`, style), mark(style, [left + 15, row - 4], theme),
-      svg("text", { x: left + 38, y: row }, shorten(one.label, Math.floor((width - left - 50) / 6.6))));
   });
+  let row = top + plot + 54;
+  const named = (number, lines) => {
+    const style = look(number, theme);
+    root.append(stroke(`M${left} ${row - 4}h30`, style), mark(style, [left + 15, row - 4], theme));
+    for (const words of lines) {
+      root.append(svg("text", { x: left + 38, y: row }, words));
+      row += 17;
+    }
+  };
+  for (const one of shown) named(one.look, [shorten(one.label, Math.floor((width - left - 50) / 6.6))]);
+  for (const one of absent) named(one.look, one.lines);
   if (!points.length) {
     root.append(svg("text", { x: (left + width) / 2, y: top + plot / 2, "text-anchor": "middle", fill: theme.faint },
-      spec.empty || "nothing to show"));
+      spec.empty ?? (absent.length ? "no curve; see below why" : "no curve yet")));
   }
   return { root, at, left, right, top, plot, width };
+}
+
+// The values of a figure: one row for each place, one column for each curve.
+export function csv(spec) {
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const places = [...new Set(spec.series.flatMap((s) => s.points.map((p) => p[0])))].sort((a, b) => a - b);
+  const rows = places.map((x) => [String(x), ...spec.series.map((s) => {
+    const point = s.points.find((p) => p[0] === x);
+    return point ? String(point[3] ?? point[1] ?? "") : "";
+  })]);
+  return [[spec.x.label, ...spec.series.map((s) => s.label)], ...rows].map((row) => row.map(quoted).join(",")).join("\n") + "\n";
 }
 
 // A text in lines of at most so many characters.
@@ -91,20 +115,21 @@ function mark(style, [x, y], theme) {
 function described(spec) {
   const ends = spec.series.map((s) => {
     const last = s.points[s.points.length - 1];
-    return last ? `${s.label}: ${last[2]}` : `${s.label}: ${spec.empty || "nothing"}`;
+    return `${s.label}: ${last ? last[2] : "nothing"}`;
   });
-  return `${spec.title}. ${spec.y.label} against ${spec.x.label}. At the end: ${ends.join("; ")}`;
+  const absent = (spec.absent ?? []).map((one) => `${one.label}: ${one.why}`);
+  return `${spec.title}. ${spec.y.label} against ${spec.x.label}. At the end: ${[...ends, ...absent].join("; ")}`;
 }
 
 // The figure on the page, with a cursor that follows the pointer or the arrow keys and reads the values out.
 export class Chart {
-  constructor(name, save) {
-    this.name = name;
+  constructor(name, { legend = true, tall = null } = {}) {
+    Object.assign(this, { name, looks: { legend, tall } });
     this.place = el("div", { class: "plot", tabindex: "0", keydown: (e) => this.#key(e), pointermove: (e) => this.#point(e),
       pointerleave: () => this.#show(null), blur: () => this.#show(null) });
     this.readout = el("p", { class: "readout", "aria-live": "polite" });
-    this.element = el("figure", { id: `figure-${name}` }, this.place, this.readout,
-      save(name, () => draw(this.spec, 640, colours(false)).root));
+    this.element = el("figure", { id: `figure-${name}` }, this.place, el("div", { class: "below" }, this.readout,
+      saveButtons(name, () => draw(this.spec, 640, { theme: colours(false) }).root, () => csv(this.spec))));
     new ResizeObserver(() => this.draw()).observe(this.place);
   }
 
@@ -116,7 +141,7 @@ export class Chart {
   draw() {
     const width = Math.round(this.place.clientWidth);
     if (!this.spec || width < 50) return;
-    this.drawn = draw(this.spec, Math.min(760, width));
+    this.drawn = draw(this.spec, Math.min(1000, width), { ...this.looks, tall: this.looks.tall?.(width) });
     this.cursor = svg("g", { "pointer-events": "none" });
     this.drawn.root.append(this.cursor);
     this.place.replaceChildren(this.drawn.root);

@@ -51,6 +51,11 @@ function mathNode([name, ...children]) {
   return node;
 }
 
+// The steps of a proof: words, and mathematics between them.
+export function steps(list) {
+  return el("ol", {}, ...list.map((step) => el("li", {}, el("div", { class: "step" }, ...step.map((p) => (p.math ? math(p.math) : p.words))))));
+}
+
 // Tell those who listen instead of looking, and show it for a moment on a button.
 export function say(text, button = null) {
   document.getElementById("said").textContent = text;

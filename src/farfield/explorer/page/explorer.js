@@ -1,72 +1,92 @@
 // The page: settings, encodings side by side, figures; every change goes into the address and back from it.
 
+import { start } from "./backend.js";
+import { Details } from "./details.js";
 import { copy, el, put, say } from "./dom.js";
-import { get } from "./ask.js";
-import { Card } from "./card.js";
+import { Encoding } from "./encoding.js";
+import { Entry } from "./entry.js";
 import { Figures } from "./figures.js";
 import { Design, Pairs, Study } from "./panels.js";
-import { MOST, readAddress, state, writeAddress } from "./state.js";
+import { MOST, newEncoding, readAddress, state, writeAddress } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
 const THEMES = ["auto", "light", "dark"];
-let cards = [], zoo = [], figures, pairs, design, study, drawing = 0, comparing = 0;
+let views = [], zoo = [], figures, pairs, design, study, drawing = 0, comparing = 0;
+const encodings = () => views.map((view) => view.encoding);
 
-function makeCards() {
-  for (const card of cards) card.stop();
-  cards = state.encodings.map(makeCard);
-  put(byId("cards"), ...cards.map((card) => card.element));
+function makeViews() {
+  for (const view of views) view.encoding.stop();
+  views = [];
+  for (const one of state.encodings) views.push(makeView(one));
+  put(byId("entries"), ...views.map((view) => view.entry.element));
+  put(byId("cards"), ...views.map((view) => view.details.element));
   placed();
 }
 
-function makeCard(one) {
-  const card = new Card(one, { zoo, changed: (step) => { writeAddress(step); card.ask(); }, answered, removed: remove });
-  return card;
+// An encoding keeps its colour as long as it is there; a new one takes the first that is free.
+function makeView(one) {
+  const taken = encodings().map((e) => e.look);
+  const free = [...Array(MOST).keys()].find((i) => !taken.includes(i));
+  const encoding = new Encoding(one, free, () => answered());
+  const changed = (step) => {
+    writeAddress(step);
+    encoding.ask();
+  };
+  const view = { encoding, entry: new Entry(encoding, { zoo, changed, removed: () => remove(view) }), details: new Details(encoding, changed) };
+  return view;
 }
 
 function placed() {
-  cards.forEach((card, i) => card.place(i, cards.length === 1));
-  byId("add").disabled = cards.length >= MOST;
+  views.forEach((view, i) => view.entry.place(i + 1, views.length === 1));
+  byId("add").disabled = views.length >= MOST;
   answered();
 }
 
 function add() {
-  const one = { formula: "-k*sqrt(t)", set: {}, from: "0" };
+  const one = newEncoding("-k*sqrt(t)");
   state.encodings.push(one);
-  const card = makeCard(one);
-  cards.push(card);
-  byId("cards").append(card.element);
+  const view = makeView(one);
+  views.push(view);
+  byId("entries").append(view.entry.element);
+  byId("cards").append(view.details.element);
   placed();
   writeAddress(true);
-  card.ask();
-  card.input.focus();
-  card.input.select();
+  view.encoding.ask();
+  view.entry.input.focus();
+  view.entry.input.select();
 }
 
-function remove(card) {
-  card.stop();
-  const at = cards.indexOf(card);
-  cards.splice(at, 1);
+function remove(view) {
+  view.encoding.stop();
+  const at = views.indexOf(view);
+  views.splice(at, 1);
   state.encodings.splice(at, 1);
-  card.element.remove();
+  view.entry.element.remove();
+  view.details.element.remove();
   placed();
   writeAddress(true);
-  cards[Math.max(0, at - 1)].input.focus();
+  views[Math.max(0, at - 1)].entry.input.focus();
   say("Removed");
 }
 
-// Figures follow the answers, once for each frame; comparisons when nothing has moved for a moment.
+// The page follows the answers, once for each frame; comparisons come when nothing has moved for a moment.
 function answered() {
   cancelAnimationFrame(drawing);
   drawing = requestAnimationFrame(() => {
-    figures.update(cards, state.context);
-    design.update(cards);
+    for (const view of views) {
+      view.entry.update();
+      view.details.update();
+    }
+    figures.update(encodings());
+    design.update(encodings());
+    showWrongSettings();
   });
   clearTimeout(comparing);
-  comparing = setTimeout(() => pairs.ask(cards), 300);
+  comparing = setTimeout(() => pairs.ask(encodings()), 300);
 }
 
 function askAll() {
-  for (const card of cards) card.ask();
+  for (const view of views) view.encoding.ask();
 }
 
 function showSettings() {
@@ -77,7 +97,17 @@ function showSettings() {
   byId("head-shown").textContent = `${state.head} of ${state.heads}`;
   byId("context").value = String(Math.round(Math.log2(Number(state.context))));
   byId("context-shown").textContent = state.context;
-  for (const name of ["epsilon", "bound", "heat"]) byId(name).value = state[name];
+  for (const name of ["epsilon", "bound"]) byId(name).value = state[name];
+}
+
+// A mistake in a setting is said where the setting is, not as if the formulas were wrong.
+function showWrongSettings() {
+  const errors = encodings().flatMap((e) => [e.parts.fields.error, e.parts.window.error]).filter((e) => e && !e.late).map((e) => e.message);
+  const wrong = { epsilon: errors.find((words) => words.startsWith("epsilon")), bound: errors.find((words) => words.includes("bound")) };
+  for (const [name, words] of Object.entries(wrong)) byId(name).setAttribute("aria-invalid", String(Boolean(words)));
+  const said = [...new Set(Object.values(wrong).filter(Boolean))].join("; ");
+  byId("settings-wrong").hidden = !said;
+  byId("settings-wrong").textContent = said;
 }
 
 function listen() {
@@ -85,8 +115,7 @@ function listen() {
     read(event.target.value);
     showSettings();
     writeAddress(kind === "change");
-    if (id === "heat") cards.forEach((card) => card.drawHeat());
-    else askAll();
+    askAll();
   });
   setting("heads", "input", (value) => {
     const last = state.head === state.heads;
@@ -97,7 +126,6 @@ function listen() {
   setting("context", "input", (value) => { state.context = String(2 ** Number(value)); });
   setting("epsilon", "change", (value) => { state.epsilon = value.trim(); });
   setting("bound", "change", (value) => { state.bound = value.trim(); });
-  setting("heat", "change", (value) => { state.heat = value; });
   byId("add").addEventListener("click", add);
   byId("link").addEventListener("click", (event) => copy(location.href, event.target));
   byId("theme").addEventListener("click", () => {
@@ -106,8 +134,9 @@ function listen() {
   });
   byId("skip").addEventListener("click", (event) => { // the address holds the state, so no jump by address
     event.preventDefault();
-    byId("cards").focus();
+    byId("entries").focus();
   });
+  byId("settings").open = matchMedia("(min-width: 700px)").matches;
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   addEventListener("hashchange", load);
   addEventListener("popstate", load);
@@ -122,11 +151,12 @@ function theme(chosen) {
 }
 
 function redraw() {
-  for (const card of cards) {
-    card.drawSwatch();
-    card.drawHeat();
+  for (const view of views) {
+    view.entry.drawSwatch();
+    view.details.update();
   }
-  figures.draw();
+  figures.legendKey = null;
+  figures.update(encodings());
   study.chart?.draw();
 }
 
@@ -137,18 +167,21 @@ function load() {
   readAddress();
   showSettings();
   design.read();
-  makeCards();
+  makeViews();
   askAll();
   study.draw();
   setTimeout(() => { loaded = null; }, 0);
 }
 
-async function start() {
+async function begin() {
   try {
-    const given = await get("api/start");
+    const given = await start();
     zoo = given.zoo;
     byId("zoo").append(...zoo.map((e) => el("option", { value: e.name }, e.formula || e.note)));
-    figures = new Figures(byId("figures"));
+    figures = new Figures(() => {
+      writeAddress(true);
+      answered();
+    });
     pairs = new Pairs();
     study = new Study(given.study, () => writeAddress(true));
     design = new Design({ changed: (used) => {
@@ -158,8 +191,8 @@ async function start() {
     listen();
     load();
   } catch (error) {
-    put(byId("cards"), el("p", { class: "error", role: "alert" }, `The explorer could not start: ${error.message}`));
+    put(byId("entries"), el("p", { class: "error", role: "alert" }, `The explorer could not start: ${error.message}`));
   }
 }
 
-start();
+begin();

@@ -6,8 +6,7 @@ import { cividis, colours } from "./looks.js";
 
 const DEEPEST = 6; // powers of ten of the logarithmic scale
 
-export function heatMap(answer, scale, width, theme = colours()) {
-  const { values, stride, context } = answer.heat;
+export function heatMap({ values, stride, context }, scale, width, theme = colours()) {
   const left = 46, top = 26, side = Math.min(300, width - left - 58), cell = side / values.length;
   const height = top + side + 40;
   const known = values.filter((v) => v !== null && v >= 0);

@@ -2,6 +2,7 @@
 
 const LIGHT = ["#000000", "#0072b2", "#d55e00", "#008060", "#b0578d", "#3a8ec2", "#6f6f6f"];
 const DARK = ["#f2f2f2", "#56b4e9", "#ff8c3c", "#2fc79a", "#e69ac6", "#f0e442", "#a8a8a8"];
+const TURN = 137.508; // degrees from one further hue to the next: none comes back
 const DASHES = ["", "7 4", "7 3 2 3", "2 3", "9 3 2 3 2 3", "1 4", "12 4"];
 const MARKERS = ["circle", "square", "triangle", "diamond", "down", "cross", "plus"];
 const CIVIDIS = [
@@ -23,7 +24,7 @@ export function colours(asDark = dark()) {
 
 export function look(i, theme) {
   return {
-    colour: theme.lines[i % 7],
+    colour: theme.lines[i] ?? `hsl(${((i * TURN) % 360).toFixed(1)} 65% ${theme.lines === DARK ? 68 : 36}%)`,
     dash: DASHES[i % 7],
     marker: MARKERS[(i + Math.floor(i / 7)) % 7],
   };

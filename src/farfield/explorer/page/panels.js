@@ -1,10 +1,9 @@
 // What is asked about several encodings, about a wanted reach, and about a study.
 
-import { copy, el, put } from "./dom.js";
+import { copy, el, put, steps } from "./dom.js";
 import { Asker } from "./ask.js";
 import { short } from "./axes.js";
 import { Chart } from "./chart.js";
-import { saveButtons } from "./save.js";
 import { state } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
@@ -15,21 +14,22 @@ export class Pairs {
     this.asker = new Asker("compare", (found) => this.#show(found.pairs), (error) => this.#show([], error.message));
   }
 
-  ask(cards) {
-    const known = cards.filter((card) => card.answer?.sums);
+  ask(encodings) {
+    const known = encodings.filter((e) => e.verdict && e.verdict !== "not-applicable");
     byId("pairs").hidden = known.length < 2;
     if (known.length < 2) return;
-    const fields = known.flatMap((card, i) => [["f", card.one.formula],
-      ...Object.entries(card.one.set).map(([name, value]) => ["set", `${i}.${name}=${value}`])]);
+    const fields = known.flatMap(({ one }, i) => [["f", one.formula],
+      ...Object.entries(one.set).map(([name, value]) => ["set", `${i}.${name}=${value}`])]);
     const key = JSON.stringify([fields, state.heads, state.head]);
     if (key === this.key) return;
     this.key = key;
+    put(byId("pairs-said"), el("p", { class: "note" }, "being compared…"));
     this.asker.ask([...fields, ["heads", state.heads], ["head", state.head]]);
   }
 
   #show(pairs, error = null) {
     put(byId("pairs-said"), ...pairs.map((pair) => el("details", {}, el("summary", {}, pair.sentence),
-      el("ol", {}, ...pair.steps.map((s) => el("li", {}, s))), el("ul", {}, ...pair.turns.map((s) => el("li", {}, s))))),
+      steps(pair.steps), el("ul", {}, ...pair.turns.map((s) => el("li", {}, s))))),
     error ? el("p", { class: "error" }, error) : "");
   }
 }
@@ -53,13 +53,13 @@ export class Design {
   }
 
   // Fill the choices from the encodings; a question that came with the address is asked at once.
-  update(cards) {
-    this.cards = cards;
-    const fresh = cards.map((card, i) => `${i + 1}. ${card.one.formula}`);
+  update(encodings) {
+    this.encodings = encodings;
+    const fresh = encodings.map(({ one }, i) => `${i + 1}. ${one.formula}`);
     if (fresh.join("\n") !== this.listed) {
       this.listed = fresh.join("\n");
       put(this.of, ...fresh.map((text, i) => el("option", { value: String(i) }, text)));
-      this.of.value = cards[Number(state.of)] ? state.of : "0";
+      this.of.value = encodings[Number(state.of)] ? state.of : "0";
     }
     this.#parameters();
   }
@@ -72,8 +72,7 @@ export class Design {
   }
 
   #parameters() {
-    const answer = this.cards[Number(this.of.value)]?.answer;
-    const names = answer ? answer.parameters.map((p) => p.name) : [];
+    const names = (this.encodings[Number(this.of.value)]?.parameters ?? []).map((p) => p.name);
     if (names.join() !== this.names || !names.length) {
       this.names = names.join();
       put(this.parameter, ...names.map((name) => el("option", { value: name }, name)), ...(names.length ? [] : [el("option", { value: "" }, "none")]));
@@ -86,17 +85,17 @@ export class Design {
   }
 
   ask() {
-    const card = this.cards[Number(this.of.value)];
-    if (!card) return;
-    this.card = card;
+    const encoding = this.encodings[Number(this.of.value)];
+    if (!encoding) return;
+    this.encoding = encoding;
     put(byId("design-said"), el("p", {}, "searching…"));
-    const others = card.settings().filter(([name, value]) => name !== "set" || !value.startsWith(`0.${this.parameter.value}=`));
+    const others = encoding.settings().filter(([name, value]) => name !== "from" && (name !== "set" || !value.startsWith(`0.${this.parameter.value}=`)));
     this.asker.ask([...others, ["parameter", this.parameter.value], ["reach", this.reach.value.trim()], ["epsilon", this.epsilon.value.trim()]]);
   }
 
   #show(found) {
     const use = () => {
-      this.card.one.set[found.parameter] = found.value;
+      this.encoding.one.set[found.parameter] = found.value;
       this.changed(true);
     };
     const range = Math.abs(found.high - found.low) > 0 ? ` (any value from about ${short10(found.low)} to ${short10(found.high)} does)` : "";
@@ -123,7 +122,7 @@ export class Study {
     byId("study").hidden = false;
     this.runs = runs;
     this.hidden = new Set();
-    this.chart = new Chart("study", saveButtons);
+    this.chart = new Chart("study");
     byId("study-figure").append(this.chart.element);
     const choice = (name, values) => {
       const select = el("select", { id: `study-${name}`, change: () => { state[name] = select.value; changed(); this.draw(); } },
@@ -167,7 +166,7 @@ export class Study {
     const all = series.flatMap((s) => s.points.map((p) => p[1])).filter((v) => v > 0);
     const wide = Math.max(...all) > 4 * Math.min(...all);
     this.chart.update({
-      title: `Perplexity on ${corpus}, ${protocol}; trained on ${trained.join(", ")} tokens`, empty: "no results",
+      title: `Perplexity on ${corpus}, ${protocol}; trained on ${trained.join(", ")} tokens`, empty: "no encoding is chosen",
       hint: "Move over the figure, or focus it and press ← →, to read values.",
       x: { kind: "log", label: "length in tokens", low: lengths[0] ?? 1, high: lengths[lengths.length - 1] ?? 10,
         ticks: kept.map((n) => ({ value: n, text: String(n) })) },

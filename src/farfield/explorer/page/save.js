@@ -1,11 +1,14 @@
-// A figure as a file: SVG as it is drawn, PNG at twice its size; always in light colours.
+// A figure as a file: SVG as it is drawn, PNG at twice its size, always in light colours; its values as CSV.
 
 import { el, say } from "./dom.js";
 
-export function saveButtons(name, figure) {
+// figure() draws it; values() writes its numbers
+export function saveButtons(name, figure, values) {
   return el("div", { class: "save" },
     el("button", { type: "button", "aria-label": `Save ${name} as SVG`, click: (e) => saveSvg(name, figure(), e.target) }, "SVG"),
-    el("button", { type: "button", "aria-label": `Save ${name} as PNG`, click: (e) => savePng(name, figure(), e.target) }, "PNG"));
+    el("button", { type: "button", "aria-label": `Save ${name} as PNG`, click: (e) => savePng(name, figure(), e.target) }, "PNG"),
+    el("button", { type: "button", "aria-label": `Save ${name} as CSV`,
+      click: (e) => download(new Blob([values()], { type: "text/csv" }), `farfield-${name}.csv`, e.target) }, "CSV"));
 }
 
 function written(root) {
@@ -13,7 +16,7 @@ function written(root) {
   return new Blob([new XMLSerializer().serializeToString(root)], { type: "image/svg+xml" });
 }
 
-function download(blob, file, button) {
+export function download(blob, file, button) {
   const address = URL.createObjectURL(blob);
   el("a", { href: address, download: file }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);

@@ -42,11 +42,13 @@ export class Sliders {
     return row;
   }
 
+  // An answer to an earlier value leaves the slider alone, which may have been moved again.
   #update(row, p) {
     row.p = p;
-    const busy = document.activeElement;
-    if (busy !== row.range || !p.given) row.range.value = String(Math.round(this.#share(p) * STEPS));
-    if (busy !== row.exact) row.exact.value = p.text;
+    const busy = document.activeElement, set = this.one.set[p.name];
+    const current = p.given ? set === p.text : set === undefined;
+    if (current && (busy !== row.range || !p.given)) row.range.value = String(Math.round(this.#share(p) * STEPS));
+    if (current && busy !== row.exact) row.exact.value = p.text;
     row.range.setAttribute("aria-valuetext", `${p.name} = ${p.text}`);
     row.reset.disabled = !p.given;
     row.origin.textContent = [p.domain.replace(">=", "≥"), p.origin].filter(Boolean).join("; ");

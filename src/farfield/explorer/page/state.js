@@ -2,11 +2,15 @@
 
 export const MOST = 6; // encodings side by side
 const PLAIN = {
-  heads: "8", head: "8", context: "512", epsilon: "0.01", bound: "5", heat: "linear",
+  heads: "8", head: "8", context: "512", epsilon: "0.01", bound: "5", heat: "linear", figure: "receptive-field",
   of: "0", parameter: "", reach: "", within: "0.01", corpus: "", protocol: "",
 };
 
 export const state = { encodings: [], ...PLAIN };
+
+export function newEncoding(formula) {
+  return { formula, set: {}, from: "0", hidden: false };
+}
 
 // Read the address; what is missing has its usual value.
 export function readAddress() {
@@ -15,12 +19,14 @@ export function readAddress() {
   for (const [name, value] of given) {
     const last = state.encodings[state.encodings.length - 1];
     if (name === "f" && state.encodings.length < MOST) {
-      state.encodings.push({ formula: value.slice(0, 1000), set: {}, from: "0" });
+      state.encodings.push(newEncoding(value.slice(0, 1000)));
     } else if (name === "set" && last && value.includes("=")) {
       const cut = value.indexOf("=");
       last.set[value.slice(0, cut)] = value.slice(cut + 1, cut + 200);
     } else if (name === "from" && last) {
       last.from = value.slice(0, 20);
+    } else if (name === "hide" && last) {
+      last.hidden = true;
     } else if (Object.hasOwn(PLAIN, name)) {
       state[name] = value.slice(0, 200);
     }
@@ -28,9 +34,7 @@ export function readAddress() {
   state.heads = String(clamp(state.heads, 1, 32, 8));
   state.head = String(clamp(state.head, 1, Number(state.heads), Number(state.heads)));
   state.context = String(clamp(state.context, 2, 65536, 512));
-  if (!state.encodings.length) {
-    state.encodings = ["alibi", "sandwich"].map((formula) => ({ formula, set: {}, from: "0" }));
-  }
+  if (!state.encodings.length) state.encodings = ["alibi", "sandwich"].map(newEncoding);
 }
 
 // Write the address; a step that a person may want to take back is a new entry of the history.
@@ -39,6 +43,7 @@ export function writeAddress(step = false) {
   for (const one of state.encodings) {
     out.append("f", one.formula);
     if (one.from !== "0") out.append("from", one.from);
+    if (one.hidden) out.append("hide", "1");
     for (const [name, value] of Object.entries(one.set)) out.append("set", `${name}=${value}`);
   }
   for (const [name, usual] of Object.entries(PLAIN)) if (state[name] !== usual) out.append(name, state[name]);

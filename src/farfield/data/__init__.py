@@ -1,0 +1,1 @@
+"""Corpora, tokenizers and tokens: from text to the batches of a run."""

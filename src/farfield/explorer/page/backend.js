@@ -1,0 +1,31 @@
+// Who answers: the server of `farfield explore`, or, on a page without one, a worker of this browser.
+
+import * as browser from "./static.js";
+
+const STATIC = document.querySelector("meta[name=farfield-static]") !== null;
+
+// What the page needs first: the zoo, and the results of a study if there are some.
+export function start() {
+  return STATIC ? browser.start() : get("api/start");
+}
+
+// The answer to a question, or an error with one sentence.
+export function ask(kind, fields, signal) {
+  return STATIC ? browser.ask(kind, fields, signal) : get(`api/${kind}`, fields, signal);
+}
+
+async function get(path, fields = [], signal = undefined) {
+  const query = new URLSearchParams(fields);
+  let response, data;
+  try {
+    response = await fetch(`${path}?${query}`, { signal, headers: { accept: "application/json" } });
+    data = await response.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("the explorer does not answer: is `farfield explore` still running?");
+  }
+  if (!response.ok) {
+    throw Object.assign(new Error(data.error || "no answer"), { pointer: data.pointer, late: response.status === 504 });
+  }
+  return data;
+}

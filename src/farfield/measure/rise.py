@@ -1,0 +1,163 @@
+"""Does a model extrapolate? One definition of the rise, with its error, and the paper's Definition 2.1 beside it.
+
+The rise at a length n is ppl_n over the lowest perplexity at any length up to n, minus 1. In the paper's own tables it
+is at most 1.5 % for every encoding that the paper calls extrapolating, at least 19 % for those that it does not
+(docs/errata.md, E12). The answer at a length is "rose" if the rise exceeds `LEVEL` by two standard errors, "level" if
+it stays below by two, else "cannot be told"; a model extrapolates if every length is level.
+
+The Definition asks |ppl_n - ppl_m| / ppl_m < delta for every length n, with m the training length. It counts a
+perplexity that falls against a model, and no delta separates the paper's own two groups by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from farfield.measure.statistics import draws
+
+LEVEL = 0.02  # how far perplexity may rise and still count as level
+SIGMAS = 2  # standard errors that an answer keeps from LEVEL
+ROSE, STAYED, UNKNOWN = "rose", "level", "cannot be told"
+
+
+def rises(perplexities: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The rise at each length, for perplexities in the order of lengths (the last axis)."""
+    values = np.asarray(perplexities, dtype=float)
+    return values / np.fmin.accumulate(values, axis=-1) - 1
+
+
+def answer(rise: float, error: float | None, level: float = LEVEL) -> str:
+    """ "rose", "level" or "cannot be told", for a rise and its standard error; None: the error is not known."""
+    if not np.isfinite(rise):
+        return ROSE  # the perplexity is no number any more
+    if error is None or abs(rise - level) <= SIGMAS * error:
+        return UNKNOWN
+    return ROSE if rise > level else STAYED
+
+
+@dataclass(frozen=True)
+class LengthChange:
+    """One length: its change against the training length and its rise, with their standard errors."""
+
+    length: int
+    change: float
+    change_error: float | None
+    rise: float
+    rise_error: float | None
+    answer: str
+
+
+@dataclass(frozen=True)
+class Extrapolation:
+    """What perplexity does from the training length on: every length, and the answer over all of them."""
+
+    training_length: int
+    level: float
+    lengths: list[LengthChange]
+
+    @property
+    def highest(self) -> LengthChange:
+        """The length with the largest rise."""
+        return max(self.lengths, key=lambda one: np.nan_to_num(one.rise, nan=np.inf))
+
+    @property
+    def largest_change(self) -> float:
+        return max(abs(one.change) for one in self.lengths)
+
+    @property
+    def by_definition(self) -> bool:
+        """Whether the paper's Definition holds, with `level` for its delta."""
+        return all(abs(one.change) < self.level for one in self.lengths)
+
+    @property
+    def answer(self) -> str:
+        """ "rose" if some length did, "level" if all are, else "cannot be told"."""
+        answers = {one.answer for one in self.lengths[1:]}
+        return ROSE if ROSE in answers else STAYED if answers == {STAYED} else UNKNOWN
+
+    @property
+    def extrapolates(self) -> bool | None:
+        """True or False, or None where it cannot be told."""
+        return {ROSE: False, STAYED: True}.get(self.answer)
+
+    @property
+    def sentence(self) -> str:
+        last = self.lengths[-1].length
+        if last == self.training_length:
+            return "Only the training length was measured: nothing can be said about extrapolation."
+        words = {ROSE: "It does not extrapolate", STAYED: "It extrapolates", UNKNOWN: "Whether it extrapolates"}
+        text = f"{words[self.answer]} from {self.training_length} to {last} tokens"
+        text += " cannot be told: " if self.answer == UNKNOWN else ": "
+        error = "" if self.highest.rise_error is None else f" ± {self.highest.rise_error:.2%}"
+        text += f"perplexity rises by at most {self.highest.rise:.2%}{error} above its lowest (limit {self.level:.2%})."
+        if self.by_definition != self.extrapolates:
+            held = "holds" if self.by_definition else "fails"
+            text += f" The paper's Definition {held}: the largest change either way is {self.largest_change:.2%}."
+        return text
+
+    def json(self) -> dict[str, object]:
+        return {
+            "training_length": self.training_length,
+            "level": self.level,
+            "answer": self.answer,
+            "extrapolates": self.extrapolates,
+            "by_definition": self.by_definition,
+            "largest_rise": self.highest.rise,
+            "largest_rise_error": self.highest.rise_error,
+            "largest_change": self.largest_change,
+            "lengths": [asdict(one) for one in self.lengths],
+        }
+
+
+def extrapolation(
+    perplexities: Mapping[int, float],
+    training_length: int,
+    level: float = LEVEL,
+    blocks: Mapping[int, Sequence[float]] | None = None,
+    tokens: int = 1,
+) -> Extrapolation:
+    """What perplexities by length say, of which the training length must be one.
+
+    Args:
+        perplexities: By length.
+        training_length: What the changes refer to; shorter lengths do not count.
+        level: The largest rise that still counts as level.
+        blocks: By length, the summed losses of the same blocks of text: errors are by bootstrap over these, paired,
+            because tokens that are hard at one length are hard at all. Without them errors are not known.
+        tokens: How many tokens all blocks have together.
+
+    Returns:
+        The change and the rise at every length, with errors, and the answers.
+
+    Raises:
+        ValueError: If the training length was not measured, or the level is no positive number.
+    """
+    if not 0 < level < float("inf"):
+        raise ValueError(f"The level is {level}; it must be a positive number, such as 0.02 for 2 %.")
+    if training_length not in perplexities:
+        raise ValueError(
+            f"The training length {training_length} was not measured, so there is nothing to compare with; "
+            f"measured: {', '.join(map(str, sorted(perplexities))) or 'none'}."
+        )
+    lengths = sorted(n for n in perplexities if n >= training_length)
+    values = np.array([perplexities[n] for n in lengths], dtype=float)
+    change, rise = values / values[0] - 1, rises(values)
+    errors: list[tuple[float | None, float | None]] = [(None, None)] * len(lengths)
+    if blocks is not None and len({len(blocks[n]) for n in lengths}) == 1 and len(blocks[lengths[0]]) > 1:
+        errors = _errors(np.array([blocks[n] for n in lengths], dtype=float), tokens)
+    rows = [
+        LengthChange(n, float(c), error[0], float(r), error[1], answer(float(r), error[1], level))
+        for n, c, r, error in zip(lengths, change, rise, errors, strict=True)
+    ]
+    return Extrapolation(training_length, level, rows)
+
+
+def _errors(sums: np.ndarray, tokens: int) -> list[tuple[float | None, float | None]]:
+    """The standard errors of change and rise at each length, for sums of losses (lengths, blocks)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        drawn = np.exp(sums[:, draws(sums.shape[1])].sum(-1) / tokens).T  # (draws, lengths)
+        change, rise = (drawn / drawn[:, :1]).std(0, ddof=1), rises(drawn).std(0, ddof=1)
+    return [(float(c), float(r)) for c, r in zip(change, rise, strict=True)]

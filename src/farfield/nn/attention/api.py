@@ -1,0 +1,116 @@
+"""Causal attention with a bias by distance, in O(n) memory: the bias costs next to nothing.
+
+Every query sees itself and the past. The bias is one vector for each head, `bias[h, t]` for the distance t from query
+to key; nothing of size n x n is ever stored. `reference.py` holds the definition; on a CPU torch's flash kernel reads
+the vector in place (`flash/`), on other devices FlexAttention adds it to the score (`flex.py`).
+
+Shapes: B samples, H query heads, Hk key heads, M queries, N keys, D width of a head, T >= N distances.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, overload
+
+import torch
+from torch import Tensor
+
+from farfield.nn.attention.flash.operator import flash
+from farfield.nn.attention.padding import spans_of
+from farfield.nn.attention.reference import reference
+from farfield.nn.attention.validation import Implementation, Windows, check_call, chosen_implementation, windows_of
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+
+@overload
+def attention(
+    q: Float[Tensor, "B H M D"],
+    k: Float[Tensor, "B Hk N D"],
+    v: Float[Tensor, "B Hk N D"],
+    bias: Float[Tensor, "H T"] | None = ...,
+    *,
+    window: Windows = ...,
+    mask: Bool[Tensor, "B N"] | None = ...,
+    scale: float | None = ...,
+    dtype: torch.dtype | None = ...,
+    skip: bool = ...,
+    return_lse: Literal[False] = ...,
+    implementation: Implementation | None = ...,
+) -> Float[Tensor, "B H M D"]: ...
+@overload
+def attention(
+    q: Float[Tensor, "B H M D"],
+    k: Float[Tensor, "B Hk N D"],
+    v: Float[Tensor, "B Hk N D"],
+    bias: Float[Tensor, "H T"] | None = ...,
+    *,
+    window: Windows = ...,
+    mask: Bool[Tensor, "B N"] | None = ...,
+    scale: float | None = ...,
+    dtype: torch.dtype | None = ...,
+    skip: bool = ...,
+    return_lse: Literal[True],
+    implementation: Implementation | None = ...,
+) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"]]: ...
+def attention(
+    q: Float[Tensor, "B H M D"],
+    k: Float[Tensor, "B Hk N D"],
+    v: Float[Tensor, "B Hk N D"],
+    bias: Float[Tensor, "H T"] | None = None,
+    *,
+    window: Windows = None,
+    mask: Bool[Tensor, "B N"] | None = None,
+    scale: float | None = None,
+    dtype: torch.dtype | None = None,
+    skip: bool = True,
+    return_lse: bool = False,
+    implementation: Implementation | None = None,
+) -> Float[Tensor, "B H M D"] | tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"]]:
+    """Causal attention with `bias[h, t]` added to the logit of every key at distance t from its query.
+
+    The last query stands at the last key, so M < N is decoding with a cache. With fewer key heads than query heads,
+    neighbouring query heads share one. The gradient of a learned bias is exact and takes O(n) memory too.
+
+    Args:
+        q: The queries.
+        k: The keys.
+        v: The values.
+        bias: One vector for each head; None is a bias of 0.
+        window: Tokens that a query sees, itself among them (keys with t < window): one number, or one for each head.
+        mask: True for the real tokens of each sample, which must stand together; padding may stand before or after
+            them. Padding is never seen, and its own output is 0. Distances count real tokens.
+        scale: Of q.k; 1/sqrt(D) unless given.
+        dtype: The type to compute in (bfloat16, float16, float32, float64), if not that of q; the result has that of q.
+        skip: Leave out keys that provably cannot change a float32 result (flash/skip.py). CPU only; off gives every
+            key its turn.
+        return_lse: Also give the log-sum-exp of each query's logits (minus infinity where it sees no key), which has a
+            gradient.
+        implementation: "reference", "flash" or "flex", if not by device.
+
+    Returns:
+        The output, in the type of q; with `return_lse` a pair of it and the log-sum-exp.
+    """
+    check_call(q, k, v, bias, mask, dtype)
+    chosen = chosen_implementation(implementation, q.device)
+    windows = windows_of(window, q.shape[1], k.shape[2])
+    kind, keys = q.dtype, k.shape[2]
+    if dtype is not None:
+        q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
+    scale = q.shape[3] ** -0.5 if scale is None else float(scale)
+    exact = torch.promote_types(q.dtype, torch.float32)  # a bias in bfloat16 would lose distances
+    vector = q.new_zeros(q.shape[1], keys, dtype=exact) if bias is None else bias[:, :keys].to(exact)
+    spans = spans_of(mask, q.shape[0], keys)
+    lse: Tensor | None
+    if chosen == "flash":
+        out, lse = flash(q, k, v, vector, windows, spans, mask, scale, skip and bias is not None, return_lse)
+    elif chosen == "flex":
+        from farfield.nn.attention.flex import flex
+
+        out, lse = flex(q, k, v, vector, windows, mask, scale, return_lse)
+    else:
+        out, lse = reference(q, k, v, vector, window=windows, mask=mask, scale=scale)
+    if not return_lse:
+        return out.to(kind)
+    assert lse is not None
+    return out.to(kind), lse

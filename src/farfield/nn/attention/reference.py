@@ -1,0 +1,49 @@
+"""Attention in a dozen obvious lines: what every fast path must equal. It stores n x n numbers, so keep n small.
+
+Shapes: B samples, H heads, M queries, N keys, D width of a head.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from farfield.nn.attention.validation import Windows
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+
+def reference(
+    q: Float[Tensor, "B H M D"],
+    k: Float[Tensor, "B Hk N D"],
+    v: Float[Tensor, "B Hk N D"],
+    bias: Float[Tensor, "H T"] | None = None,
+    *,
+    window: Windows = None,
+    mask: Bool[Tensor, "B N"] | None = None,
+    scale: float | None = None,
+    dtype: torch.dtype | None = None,
+) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"]]:
+    """The output and the log-sum-exp of causal attention with a bias, computed from the definition.
+
+    `dtype=torch.float64` computes and returns in float64. A query that sees no key gives 0 and minus infinity.
+    """
+    heads, m, n = q.shape[1], q.shape[2], k.shape[2]
+    q, k, v = (x.to(dtype or x.dtype) for x in (q, k, v))
+    k, v = (x.repeat_interleave(heads // x.shape[1], 1) for x in (k, v))
+    position = torch.arange(n, device=q.device)
+    t = position[n - m :, None] - position  # (M, N): the last query stands at the last key
+    tokens = torch.as_tensor(n if window is None else window, device=q.device).reshape(-1, 1, 1)
+    seen = (t >= 0) & (t < tokens)  # (1 or H, M, N): a window of j tokens is t < j
+    if mask is not None:
+        seen = seen & mask[:, None, None, :] & mask[:, None, n - m :, None]
+    logits = q @ k.mT * (q.shape[3] ** -0.5 if scale is None else scale)
+    if bias is not None:
+        logits = logits + bias.to(logits.dtype)[:, t.clamp(min=0)]
+    logits = logits.masked_fill(~seen, float("-inf"))
+    lse = logits.logsumexp(-1)
+    weight = (logits - lse.masked_fill(lse == float("-inf"), 0)[..., None]).exp()
+    return weight @ v, lse

@@ -1,0 +1,1 @@
+"""The key/value cache whose size a certificate fixes."""

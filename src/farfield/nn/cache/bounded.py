@@ -1,0 +1,140 @@
+"""BLOOM and MPT with a bounded cache, in one call: `farfield.bound(model, epsilon)`.
+
+Both add ALiBi to their attention, in code of their own that wants every key. Their attention modules get a subclass
+that hands queries, keys and values to the cache when it is a bounded one, and does what it always did with any other.
+No weight moves or changes its name. With a bounded cache MPT reads no table of `max_seq_len` biases, so it goes on past
+that length, where transformers stops with an error.
+"""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.models.bloom.modeling_bloom import BloomAttention
+from transformers.models.mpt.modeling_mpt import MptAttention
+
+from farfield.nn.cache.cache import BoundedCache
+from farfield.nn.cache.sources import biases_of
+
+
+class BoundedBloomAttention(BloomAttention):
+    """BLOOM's attention that knows a bounded cache."""
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        residual: Tensor,
+        alibi: Tensor,
+        attention_mask: Tensor | None,
+        layer_past: Any = None,
+        use_cache: bool = False,
+        output_attentions: bool = False,
+        **kwargs: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        if not isinstance(layer_past, BoundedCache):
+            return super().forward(
+                hidden_states, residual, alibi, attention_mask, layer_past, use_cache, output_attentions, **kwargs
+            )
+        _refuse_weights(output_attentions)
+        q, k, v = self._reshape(self.query_key_value(hidden_states))
+        y = layer_past.attend(q, k, v, self.layer_idx, layer_past.given_mask, self.inv_norm_factor)
+        y = self.dense(y.transpose(1, 2).reshape(hidden_states.shape))
+        return residual + torch.dropout(y, self.hidden_dropout, self.training), None
+
+
+class BoundedMptAttention(MptAttention):
+    """MPT's attention that knows a bounded cache."""
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        position_bias: Tensor,
+        past_key_values: Any = None,
+        attention_mask: Tensor | None = None,
+        **kwargs: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        if not isinstance(past_key_values, BoundedCache):
+            return super().forward(hidden_states, position_bias, past_key_values, attention_mask, **kwargs)
+        mixed = self.Wqkv(hidden_states)
+        if self.clip_qkv:
+            mixed = mixed.clamp(min=-self.clip_qkv, max=self.clip_qkv)
+        q, k, v = (x.unflatten(2, (self.n_heads, self.head_dim)).transpose(1, 2) for x in mixed.chunk(3, dim=2))
+        mask = past_key_values.given_mask
+        y = past_key_values.attend(q, k, v, self.layer_idx, mask, self.softmax_scale)
+        return self.out_proj(y.transpose(1, 2).reshape(hidden_states.shape)), None
+
+
+def prepare(model: Any) -> None:
+    """Let a BLOOM or MPT model take a bounded cache; a farfield model can already."""
+    known = {BloomAttention: BoundedBloomAttention, MptAttention: BoundedMptAttention}
+    found = [module for module in model.modules() if type(module) in known]
+    for module in found:
+        module.__class__ = known[type(module)]
+    if found:
+        decoder = getattr(model, "transformer", model)
+        decoder.register_forward_pre_hook(_note_mask, with_kwargs=True)
+
+
+def bound(model: Any, epsilon: float | str = 1e-3, **options: Any) -> Any:
+    """Make a model keep only what epsilon asks for: the same model, whose caches are bounded from now on.
+
+    For farfield, BLOOM and MPT models. `options` are those of BoundedCache (logit_bound, policy, context). Whenever the
+    model would make a cache, in `generate` or in a forward pass without gradients, it makes a bounded one; the last is
+    `model.bounded_cache`, with its certificate(). Other caches can still be given.
+    """
+    biases_of(model)  # refuses what it does not know
+    prepare(model)
+    BoundedCache(model, epsilon, **options)  # refuses what cannot be certified, now and not at the first token
+    original = type(model)._prepare_cache_for_generation
+
+    def new_cache() -> BoundedCache:
+        model.bounded_cache = BoundedCache(model, epsilon, **options)
+        return model.bounded_cache
+
+    def give_cache(
+        decoder: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        wanted = kwargs.get("use_cache") is not False and not torch.is_grad_enabled()
+        if wanted and kwargs.get("past_key_values") is None:
+            kwargs = {**kwargs, "past_key_values": new_cache()}
+            _note_mask(decoder, args, kwargs)
+        return args, kwargs
+
+    def prepare_cache(
+        self: Any, generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        chosen = generation_config.cache_implementation is not None or generation_config.use_cache is False
+        if model_kwargs.get("past_key_values") is None and not chosen:
+            model_kwargs["past_key_values"] = new_cache()
+        return original(self, generation_config, model_kwargs, *args, **kwargs)
+
+    for settings in (model.config, model.generation_config):  # MPT's say that it should generate without any cache
+        settings.use_cache = True
+    model._prepare_cache_for_generation = MethodType(prepare_cache, model)
+    if model.config.model_type in ("bloom", "mpt"):  # ours takes texts of any length with the usual cache too
+        if (before := getattr(model, "_gives_bounded_cache", None)) is not None:
+            before.remove()
+        decoder = getattr(model, "transformer", model)
+        model._gives_bounded_cache = decoder.register_forward_pre_hook(give_cache, with_kwargs=True)
+    model.bounded_cache = None
+    return model
+
+
+def _note_mask(decoder: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Tell a bounded cache where padding stands, before the model turns the mask into one of four dimensions."""
+    cache, mask = kwargs.get("past_key_values"), kwargs.get("attention_mask")
+    if not isinstance(cache, BoundedCache):
+        return
+    if mask is not None and mask.ndim != 2:
+        raise ValueError(f"a bounded cache takes an attention mask (batch, tokens), not one of {mask.ndim} dimensions")
+    if kwargs.get("output_attentions"):
+        _refuse_weights(True)
+    cache.given_mask = None if mask is None or bool(mask.all()) else mask.bool()
+
+
+def _refuse_weights(wanted: bool) -> None:
+    if wanted:
+        raise ValueError("a bounded cache never holds a row's attention weights; leave output_attentions out")

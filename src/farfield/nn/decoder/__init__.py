@@ -1,0 +1,1 @@
+"""The language model of the paper with any encoding, as a transformers model."""

@@ -1,0 +1,92 @@
+"""A whole study from one call: plan, train, measure, collect, and write the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from farfield.study.collected import Study
+    from farfield.study.plan import Plan
+    from farfield.study.running import Failure, Job, Watcher
+
+
+def study(
+    out: str | Path = "study",
+    *,
+    preset: str = "small",
+    corpora: Sequence[str] | None = None,
+    encodings: Sequence[str] | None = None,
+    seeds: int = 1,
+    precision: str | None = None,
+    jobs: int | None = None,
+) -> Study:
+    """Does theory predict what models do? Train encodings, measure them, and write a report.
+
+    What is there already is not done again: a second call trains what is missing, and a run that was killed goes on.
+
+    Args:
+        out: The folder of the study; its report is `report.html` in there.
+        preset: "small" (minutes on two cores), "tiny" (a test), "paper" (the paper's whole grid, for GPUs).
+        corpora: Texts to train on: "python", paths, data sets of the hub; "python" unless given.
+        encodings: Names of the zoo and formulas; the paper's nine unless given.
+        seeds: How many times to train each, from different first weights and batches.
+        precision: Of the arithmetic in training: "float32" or "bfloat16"; the preset's unless given.
+        jobs: Runs at once; one for each core or GPU unless given.
+
+    Returns:
+        Everything that was measured; `missing` names the runs that failed.
+
+    Raises:
+        ValueError: If an option makes no sense, or no run could be finished.
+    """
+    from farfield.study.collected import collect, save
+    from farfield.study.plan import make_plan
+    from farfield.study.report import write
+
+    folder = Path(out)
+    plan = make_plan(preset, corpora, encodings, seeds, precision)
+    run_plan(plan, folder, Silent(), jobs=jobs)
+    result = collect(plan, folder)
+    save(result, folder)
+    write(result, folder, command="farfield.study(...)")
+    return result
+
+
+def run_plan(
+    plan: Plan,
+    out: Path,
+    watcher: Watcher,
+    *,
+    cluster: Literal["local", "slurm"] = "local",
+    slurm: Sequence[str] = (),
+    jobs: int | None = None,
+    expect: Callable[[int], None] | None = None,
+) -> list[Failure]:
+    """Train and measure what is missing of a plan, here or on a cluster; what failed."""
+    from farfield.study import running
+
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"{jobs} runs at once were asked for; it must be at least 1.")
+    out.mkdir(parents=True, exist_ok=True)
+    plan.save(out)
+
+    def run(some: Sequence[Job], limit: int | None) -> list[Failure]:
+        if expect is not None:
+            expect(len(some))
+        if cluster == "slurm":
+            from farfield.study.cluster import run_slurm, slurm_options
+
+            return run_slurm(out, some, watcher, slurm_options(slurm))
+        return running.run_here(out, some, watcher, limit or jobs)
+
+    return running.run_study(plan, out, run)
+
+
+class Silent:
+    """A watcher that shows nothing."""
+
+    def started(self, job: Any) -> None: ...
+    def moved(self, job: Any, phase: str, share: float) -> None: ...
+    def ended(self, job: Any, failure: Any) -> None: ...

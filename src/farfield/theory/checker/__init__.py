@@ -1,0 +1,1 @@
+"""The independent checker of certificates: it shares nothing with the prover but the formula."""

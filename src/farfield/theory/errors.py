@@ -1,0 +1,62 @@
+"""What theory raises: answers that are none (undecided, divergent, undefined), and signals between its own parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class UndecidedError(ValueError):
+    """Neither answer can be proven, or not within the limits of time and precision."""
+
+
+class DivergenceError(ValueError):
+    """The weights have no finite sum, so there is no receptive field; `reason` says why in a few words."""
+
+    def __init__(self, reason: str = "", text: str = ""):
+        self.reason = reason
+        end = f": {reason}" if reason else ""
+        super().__init__(f"the sum of the weights of {text} diverges, so it has no receptive field{end}")
+
+
+class UndefinedError(Exception):
+    """The formula has no value for large t (or for these parameters)."""
+
+
+class NotSmoothError(Exception):
+    """A power series or a complex ball met a function that has no derivative there."""
+
+
+class NotReachedError(Exception):
+    """Euler-Maclaurin does not reach the precision from here."""
+
+
+class IntegralError(Exception):
+    """The integral takes too many evaluations: the weight oscillates."""
+
+
+class LargerStartError(Exception):
+    """The explicit bounds do not hold from this X on."""
+
+
+class MoreTermsError(Exception):
+    """The expansion was cut too early to tell."""
+
+
+class SplitError(Exception):
+    """The sign of this constant depends on the parameters."""
+
+    def __init__(self, const: Any):
+        super().__init__(str(const))
+        self.const = const
+
+
+class EmptyRegionError(Exception):
+    """No parameters satisfy the assumptions."""
+
+
+class FaultError(Exception):
+    """The formula is undefined (certain), or may be (not certain), and why."""
+
+    def __init__(self, reason: str, certain: bool):
+        super().__init__(reason)
+        self.reason, self.certain = reason, certain

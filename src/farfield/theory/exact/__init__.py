@@ -1,0 +1,1 @@
+"""Exact real constants, and the precision in which their balls are computed."""

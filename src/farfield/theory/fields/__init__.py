@@ -1,0 +1,1 @@
+"""Receptive fields, layers, comparison, laws, design and windows, all from certified sums."""

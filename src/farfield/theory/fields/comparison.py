@@ -1,0 +1,317 @@
+"""The paper's comparison theorem: which of two encodings has the smaller receptive field.
+
+Theorem (the paper's third, repaired): if a(t)/A <= b(t)/B for all t >= t0, then TRF_a(epsilon) <= TRF_b(epsilon) for
+every epsilon with TRF_b(epsilon) >= t0. So the limit of r_a(t) - r_b(t) decides as epsilon -> 0. It says nothing about
+large epsilon, where the order may be the other way round: TRF_a > TRF_b exactly for the epsilon in the intervals
+(tail_b(j)/B, tail_a(j)/A], j = 1, 2, ..., and these are listed. "The smaller series has the smaller TRF" is false: a
+TRF does not change when the weights are scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flint import arb
+
+from farfield.formula import Formula
+from farfield.formula.mathml import markup
+from farfield.formula.sentence import Sentence, say
+from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.exact.precision import precision
+from farfield.theory.fields.receptive import exact_epsilon, smallest
+from farfield.theory.sums.closed import Series
+from farfield.theory.sums.series import Encoding, series
+from farfield.theory.sums.shapes import Shape, shape
+from farfield.zoo import WIDTH, bound_formula, find
+
+if TYPE_CHECKING:
+    from farfield.theory.verdict.reader import Gap
+
+_EVERY = 256  # every j up to here is looked at
+EVERY_INTERVAL = 64  # the exact intervals of epsilon are listed for j up to here
+_BITS = 128
+_FARTHEST = 1 << 40
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A stretch of j on which the order of the two tails is the same, and the epsilons that it covers."""
+
+    larger: str  # "a" or "b": whose receptive field is larger there
+    first: int
+    last: int | None
+    epsilon_low: float
+    epsilon_high: float
+
+    def contains(self, epsilon: float) -> bool:
+        """Whether epsilon lies in the covered stretch; between its intervals the two fields may be equal."""
+        return self.epsilon_low < epsilon <= self.epsilon_high
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Which of two encodings has the smaller receptive field as epsilon -> 0, why, and where the order turns."""
+
+    a: str
+    b: str
+    smaller: str | None  # "a", "b", "equal", or None if it could not be decided
+    steps: tuple[Sentence, ...]
+    crossings: tuple[Crossing, ...] = ()
+    intervals: tuple[tuple[str, float, float], ...] = field(default=())  # (whose is larger, above, up to)
+    looked_down_to: float = 0.0
+    formulas: tuple[Formula, Formula] | None = field(default=None, repr=False)
+
+    @property
+    def proof(self) -> list[str]:
+        """The steps as plain text."""
+        return [str(step) for step in self.steps]
+
+    def _repr_html_(self) -> str:
+        """The comparison and its proof for a notebook."""
+        steps = "".join(f"<li>{step.html()}</li>" for step in self.steps)
+        turns = "".join(f"<p>{markup(turn)}</p>" for turn in self.turns())
+        return f"<p>{markup(self.sentence())}</p><ol>{steps}</ol>{turns}"
+
+    def figure(self, path: str | Path | None = None, *, context: int = 512) -> Any:
+        """Both receptive fields as a figure; with a path, written as PNG and SVG."""
+        from farfield.theory.fields.pictures import curve, fields_figure
+
+        assert self.formulas is not None
+        curves = [curve(n, f, context) for n, f in zip((self.a, self.b), self.formulas, strict=True)]
+        return fields_figure(curves, path, context=context)
+
+    def sentence(self) -> str:
+        if self.smaller is None:
+            return f"which of {self.a} and {self.b} has the smaller receptive field as epsilon -> 0 was not decided"
+        if self.smaller == "equal":
+            return f"{self.a} and {self.b} have the same receptive field for every epsilon"
+        one, other = (self.a, self.b) if self.smaller == "a" else (self.b, self.a)
+        return f"{one} has the smaller receptive field as epsilon -> 0; {other} sees further"
+
+    def turns(self) -> list[str]:
+        """For which epsilon whose field is the larger: interval by interval if they are few, else as one stretch."""
+        name = {"a": self.a, "b": self.b}
+        return [f"{name[c.larger]} {self._where(c)}" for c in self.crossings]
+
+    def _where(self, c: Crossing) -> str:
+        own = [
+            f"{low:.6g} < epsilon <= {high:.6g}"
+            for whose, low, high in self.intervals
+            if whose == c.larger and c.epsilon_low <= low and high <= c.epsilon_high
+        ]
+        if c.last is not None and c.last <= EVERY_INTERVAL and 0 < len(own) <= 3:
+            return f"reaches further exactly for {' and '.join(own)}"
+        low = f"{c.epsilon_low:.6g} < " if c.epsilon_low else ""
+        return f"reaches further, or equally far, for {low}epsilon <= {c.epsilon_high:.6g}"
+
+
+def compare(
+    a: Encoding,
+    b: Encoding,
+    *,
+    parameters: Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any]] | None = None,
+    width: int = WIDTH,
+    names: tuple[str, str] | None = None,
+) -> Comparison:
+    """Compare two encodings by the growth of their weights, and find where their receptive fields cross.
+
+    Args:
+        a: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
+        b: the other one.
+        parameters: values for the parameters of both, or two sets of values, one for each.
+        width: of one head, for encodings that depend on it.
+        names: what to call the two.
+    """
+    each = parameters if isinstance(parameters, tuple) else _shared(a, b, parameters or {})
+    one, other = (bound_formula(e, given, width=width) for e, given in zip((a, b), each, strict=True))
+    names = names or (_name(a, one), _name(b, other))
+    a_series, b_series = (_series_or_none(f) for f in (one, other))
+    if a_series is None or b_series is None:
+        smaller, steps = _with_divergent(names, a_series is not None, b_series is not None)
+        return Comparison(*names, smaller, tuple(steps), formulas=(one, other))
+    smaller, steps = _decide(one.primitive, other.primitive, a_series, b_series, names)
+    if smaller == "equal":
+        return Comparison(*names, smaller, tuple(steps), formulas=(one, other))
+    crossings, intervals, lowest = _crossings(a_series, b_series, {"a": -1, "b": 1}.get(smaller or "", 0))
+    return Comparison(*names, smaller, tuple(steps), tuple(crossings), tuple(intervals), lowest, (one, other))
+
+
+def _shared(a: Encoding, b: Encoding, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values for each of two encodings: those of the parameters that it has."""
+    formulas = [find(e).formula for e in (a, b)]
+    known = [() if f is None else f.parameters for f in formulas]
+    for name in given:
+        if not any(name in names for names in known):
+            has = ", ".join(sorted({*known[0], *known[1]})) or "none"
+            raise ValueError(f"neither encoding has a parameter {name[:20]!r}; their parameters: {has}")
+    first, second = ({n: v for n, v in given.items() if n in names} for names in known)
+    return first, second
+
+
+def _name(encoding: Encoding, formula: Formula) -> str:
+    if isinstance(encoding, str):
+        return encoding
+    return formula.text() if isinstance(encoding, Formula) else encoding.name
+
+
+def _series_or_none(formula: Formula) -> Series | None:
+    try:
+        return series(formula)
+    except DivergenceError:
+        return None
+
+
+def _with_divergent(names: tuple[str, str], a: bool, b: bool) -> tuple[str | None, list[Sentence]]:
+    steps = [
+        say(f"the sum of the weights of {n} diverges: it has no receptive field")
+        for n, converges in zip(names, (a, b), strict=True)
+        if not converges
+    ]
+    if not a and not b:
+        return None, steps
+    steps.append(say("the other one converges, so its receptive field is finite for every epsilon"))
+    return "a" if a else "b", steps
+
+
+def _decide(
+    one: Formula, other: Formula, a: Series, b: Series, names: tuple[str, str]
+) -> tuple[str | None, list[Sentence]]:
+    """The order as epsilon -> 0 from the limit of r_a - r_b, with its steps."""
+    from farfield.theory.verdict import reader
+
+    if one == other:
+        return "equal", [say("both are the same formula")]
+    shapes = [shape(f) for f in (one, other)]
+    if shapes[0] is not None and shapes[1] is not None and _but_constant(shapes[0]) == _but_constant(shapes[1]):
+        return "equal", [say("the two biases differ by a constant, which scales the weights: shares stay the same")]
+    gap = reader.compare(one, other)
+    steps = [say(f"a is {names[0]}, b is {names[1]}"), *gap.steps]
+    if gap.limit in ("+inf", "-inf"):
+        first, last = names if gap.limit == "-inf" else names[::-1]
+        steps.append(
+            say(
+                f"so the weight of {first} over that of {last} tends to 0, whatever the two sums are: from some t0 "
+                f"on, b(t)/B of {first} is the smaller one"
+            )
+        )
+        steps.append(
+            say(
+                f"by the comparison theorem TRF of {first} <= TRF of {last} for every epsilon for which the latter is "
+                "at least t0"
+            )
+        )
+        return ("a" if gap.limit == "-inf" else "b"), steps
+    if gap.limit == "constant":
+        return _constant_gap(gap, a, b, names, steps)
+    steps.append(say("the limit of the difference of the two biases does not decide the order"))
+    return None, steps
+
+
+def _but_constant(a: Shape) -> Shape:
+    return {atom: c for atom, c in a.items() if atom is not None}
+
+
+def _constant_gap(
+    gap: Gap, a: Series, b: Series, names: tuple[str, str], steps: list[Sentence]
+) -> tuple[str | None, list[Sentence]]:
+    from farfield.theory.exact import constants
+
+    with precision(_BITS):
+        value = arb(0) if gap.value is None else constants.ball(gap.value)
+        ratio = value.exp() * b.B() / a.B()
+        shown = f"{float(ratio.mid()):.6g}"
+        steps.append(say(f"so (weight of {names[0]})/A over (weight of {names[1]})/B tends to {shown}"))
+        if ratio < 1 or ratio > 1:
+            smaller = "a" if ratio < 1 else "b"
+            first = names[0] if smaller == "a" else names[1]
+            side = "below" if ratio < 1 else "above"
+            steps.append(say(f"which is {side} 1: {first} has the smaller TRF in the limit"))
+            return smaller, steps
+    steps.append(say("which is 1 to the precision used: the order as epsilon -> 0 is not decided"))
+    return None, steps
+
+
+# ---------------------------------------------------------------------------------------------------- crossings
+def _crossings(a: Series, b: Series, last: int) -> tuple[list[Crossing], list[tuple[str, float, float]], float]:
+    """Stretches of j with one order of the tails, for every j up to 256 and then on a grid refined at each change.
+
+    They are followed down to epsilon = 1e-12, and further if the order in the limit, `last`, is not met before.
+    """
+    end = 1
+    for s in (a, b):
+        try:
+            end = max(end, smallest(s, exact_epsilon("1e-12")))
+        except UndecidedError:
+            end = max(end, _EVERY)
+    with precision(_BITS + end.bit_length()):
+        share_a, share_b = _share(a), _share(b)
+
+        def order(j: int) -> int:
+            gap = share_a(j) - share_b(j)
+            return 1 if gap > 0 else -1 if gap < 0 else 0
+
+        while last and order(end) == -last and end < _FARTHEST:
+            end *= 2
+        lowest = float(share_a(end).max(share_b(end)).mid())
+        first = max(a.start, b.start) + 1
+        places = list(range(first, min(end, _EVERY) + 1))
+        j = _EVERY
+        while j < end:
+            j = min(end, j + max(1, j // 8))
+            places.append(j)
+        signs = [order(j) for j in places]
+        runs: list[tuple[int, int, int]] = []
+        low = places[0] if places else first
+        for i in range(1, len(places)):
+            if signs[i] != signs[i - 1]:
+                edge = _change(order, places[i - 1], places[i])
+                runs.append((signs[i - 1], low, edge - 1))
+                low = edge
+        if places:
+            runs.append((signs[-1], low, places[-1]))
+        found = [_crossing(s, lo, hi, share_a, share_b, hi == end and s == last) for s, lo, hi in runs if s]
+        near = [
+            _interval(s, j, share_a, share_b) for s, j in zip(signs, places, strict=True) if s and j <= EVERY_INTERVAL
+        ]
+    return found, _merged(near), lowest
+
+
+def _share(s: Series) -> Callable[[int], Any]:
+    total = s.B()
+    return lambda j: s.tail(j) / total
+
+
+def _change(order: Callable[[int], int], low: int, high: int) -> int:
+    """The first j after `low` with another order than at `low`, if there is one change between the two."""
+    here = order(low)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if order(middle) == here else (low, middle)
+    return high
+
+
+def _interval(s: int, j: int, share_a: Callable[[int], Any], share_b: Callable[[int], Any]) -> tuple[str, float, float]:
+    ends = sorted((float(share_a(j).mid()), float(share_b(j).mid())))
+    return ("a" if s > 0 else "b", ends[0], ends[1])
+
+
+def _crossing(
+    s: int, low: int, high: int, share_a: Callable[[int], Any], share_b: Callable[[int], Any], last: bool
+) -> Crossing:
+    above, below = (share_a, share_b) if s > 0 else (share_b, share_a)
+    bottom = 0.0 if last else float(below(high).mid())
+    return Crossing("a" if s > 0 else "b", low, None if last else high, bottom, float(above(low).mid()))
+
+
+def _merged(intervals: list[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
+    """Overlapping intervals of the same order joined, from large epsilon to small."""
+    joined: list[tuple[str, float, float]] = []
+    for whose, low, high in intervals:
+        if joined and joined[-1][0] == whose and high >= joined[-1][1]:
+            joined[-1] = (whose, low, joined[-1][2])
+        else:
+            joined.append((whose, low, high))
+    return joined

@@ -1,0 +1,1 @@
+"""Certified sums of weights: heads, tails and the whole, as enclosures."""

@@ -1,0 +1,181 @@
+"""A formula as a function on real balls, complex balls and power series, with its constants worked out once.
+
+The same closure serves the sum (real balls), the integral (complex balls, which must know where the function is
+analytic) and the derivatives (power series), so that Euler-Maclaurin never sees two spellings of one weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from flint import acb, arb, arb_series, ctx, fmpz
+
+from farfield.formula import Formula, FormulaError, Node, index_range, number
+from farfield.formula.algebras import COMPARE, OPPOSITE, ball_exp, ball_power, ball_value
+from farfield.formula.functions import DERIVED, expand, reading
+from farfield.formula.tree import substitute
+from farfield.theory.errors import NotSmoothError
+
+Function = Callable[[Any, bool], Any]  # (value of t, must be analytic there) -> value
+
+
+def _power(base: Any, exponent: Any, analytic: bool) -> Any:
+    if isinstance(exponent, arb):
+        whole = exponent.unique_fmpz() if exponent.is_exact() else None
+        if whole is not None and abs(whole) < 10_000:
+            return base ** int(whole) if whole >= 0 else 1 / base ** int(-whole)
+        if isinstance(base, arb):
+            return ball_power(base, exponent)
+    if isinstance(base, arb) and isinstance(exponent, arb):
+        return ball_power(base, exponent)
+    return (_log(base, analytic) * exponent).exp()
+
+
+def _log(x: Any, analytic: bool) -> Any:
+    if isinstance(x, acb):
+        return x.log(analytic=analytic)
+    if isinstance(x, arb_series) and not x[0] > 0:
+        raise NotSmoothError
+    return x.log()
+
+
+def _sqrt(x: Any, analytic: bool) -> Any:
+    if isinstance(x, acb):
+        return x.sqrt(analytic=analytic)
+    if isinstance(x, arb_series) and not x[0] > 0:
+        raise NotSmoothError
+    return x.sqrt()
+
+
+def _exp(x: Any, analytic: bool) -> Any:
+    return ball_exp(x) if isinstance(x, arb) else x.exp()
+
+
+def _real_only(name: str) -> Callable[..., Any]:
+    calls: dict[str, Callable[..., Any]] = {
+        "abs": abs, "floor": lambda x: x.floor(), "min": lambda x, y: x.min(y), "max": lambda x, y: x.max(y),
+    }  # fmt: skip
+
+    def call(*args: Any) -> Any:
+        if not all(isinstance(a, arb) for a in args[:-1]):
+            raise NotSmoothError
+        return calls[name](*args[:-1])
+
+    return call
+
+
+_RULES: dict[str, Callable[..., Any]] = reading("real and complex balls, power series", {
+    "+": lambda x, y, _: x + y, "-": lambda x, y, _: x - y, "*": lambda x, y, _: x * y, "/": lambda x, y, _: x / y,
+    "neg": lambda x, _: -x, "**": _power, "exp": _exp, "log": _log, "sqrt": _sqrt,
+    "sin": lambda x, _: x.sin(), "cos": lambda x, _: x.cos(),
+    **{name: _real_only(name) for name in ("abs", "floor", "min", "max")},
+})  # fmt: skip
+
+
+def _constant(node: Node) -> Function:
+    values: dict[int, Any] = {}
+
+    def call(_: Any, __: bool) -> Any:
+        if ctx.prec not in values:
+            values[ctx.prec] = ball_value(node, {})
+        return values[ctx.prec]
+
+    return call
+
+
+def _sum(node: Node) -> Function:
+    """A sum written out; its values are kept, because heads that differ outside it share them (sandwich)."""
+    indices = index_range(node)
+    if indices is None:
+        raise FormulaError("the bounds of a sum must be constants", column=node.column)
+    terms = [compiled(substitute(node.args[0], {str(node.value): number(j)})) for j in indices]
+    kept: dict[tuple[int, int], Any] = {}
+
+    def call(x: Any, analytic: bool) -> Any:
+        place = x.unique_fmpz() if isinstance(x, arb) and x.is_exact() and len(terms) > 8 else None
+        key = None if place is None or place >= 1 << 20 else (int(place), ctx.prec)
+        if key in kept:
+            return kept[key]
+        total: Any = arb(0)
+        for term in terms:
+            total = total + term(x, analytic)
+        if key is not None:
+            if len(kept) > 1 << 17:
+                kept.clear()
+            kept[key] = total
+        return total
+
+    return call
+
+
+def _where(node: Node) -> Function:
+    left, right, yes, no = (compiled(a) for a in node.args)
+    holds, fails = COMPARE[str(node.value)], COMPARE[OPPOSITE[str(node.value)]]
+
+    def call(x: Any, analytic: bool) -> Any:
+        if not isinstance(x, arb):
+            raise NotSmoothError
+        a, b = left(x, analytic), right(x, analytic)
+        if holds(a, b):
+            return yes(x, analytic)
+        if fails(a, b):
+            return no(x, analytic)
+        return yes(x, analytic).union(no(x, analytic))
+
+    return call
+
+
+@lru_cache(maxsize=4096)
+def compiled(node: Node) -> Function:
+    """The expression as a closure; parts without t are worked out once for each precision."""
+    if not node.free():
+        return _constant(node)
+    if node.op == "name":
+        if node.value != "t":
+            raise FormulaError(f"the parameter '{node.value}' has no value", column=node.column)
+        return lambda x, _: x
+    if node.op == "sum":
+        return _sum(node)
+    if node.op == "where":
+        return _where(node)
+    if node.op in DERIVED:
+        return compiled(expand(node))
+    operation = _RULES[node.op]
+    parts = [compiled(a) for a in node.args]
+    if len(parts) == 1:
+        (inner,) = parts
+        return lambda x, analytic: operation(inner(x, analytic), analytic)
+    first, second = parts
+    return lambda x, analytic: operation(first(x, analytic), second(x, analytic), analytic)
+
+
+class Weight:
+    """The weight b(t) = exp(r(t)) of a formula without open parameters, on balls, complex balls and power series."""
+
+    def __init__(self, formula: Formula):
+        self.formula = formula
+        inner = compiled(formula.node)
+        self.call: Function = inner if formula.weight else lambda x, analytic: _exp(inner(x, analytic), analytic)
+
+    def __call__(self, t: int | Any) -> Any:
+        """A ball around b(t)."""
+        return self.call(t if isinstance(t, arb) else arb(fmpz(t)), False)
+
+    def jet(self, x: Any, terms: int) -> list[Any]:
+        """The Taylor coefficients b(x), b'(x), b''(x)/2, ... of that many terms.
+
+        Whoever calls sets `precision(terms=...)` first; python-flint would cut the series without a word.
+        """
+        assert ctx.cap >= terms, "the power series would be cut"
+        value = self.call(arb_series([x, arb(1)], terms), False)
+        if isinstance(value, arb):
+            return [value] + [arb(0)] * (terms - 1)
+        assert value.prec >= terms, "the power series was cut"
+        return [value[i] for i in range(terms)]
+
+    def largest(self, box: Any) -> Any:
+        """An upper bound of |b| on a complex box on which b is analytic; not finite where that is unknown."""
+        value = self.call(box, True)
+        return abs(value).upper() if isinstance(value, acb | arb) else arb("inf")

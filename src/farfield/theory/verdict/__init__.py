@@ -1,0 +1,1 @@
+"""Does the sum of the weights converge, for which parameters, and why."""

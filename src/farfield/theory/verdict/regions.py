@@ -1,0 +1,242 @@
+"""What is assumed of the parameters, and the signs that follow from it.
+
+A verdict with open parameters is a decision tree: whenever a sign cannot be told from the assumptions, a Split is
+raised, and the procedure is run again under each of the three signs. Where a constant is zero, one parameter is
+expressed by the others, so that everything stays exact.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from farfield.formula import Node, build
+from farfield.theory.errors import EmptyRegionError, SplitError, UndecidedError
+from farfield.theory.exact import constants
+from farfield.theory.exact.constants import ONE, ZERO, Const, rational, substitute
+
+NON_NEGATIVE = 2  # as a sign: zero or positive
+
+
+def normal(c: Const) -> tuple[Const, int]:
+    """The constant up to a rational factor, and the sign of that factor."""
+    lead = min(c.terms, key=lambda m: (m == (), [(a.key, -e) for a, e in m]))
+    q = c.terms[lead]
+    return Const({m: v / q for m, v in c.terms.items()}), (1 if q > 0 else -1)
+
+
+def linear(c: Const) -> tuple[Const, Const] | None:
+    """(L, root) with c = L - root, L the part with parameters; None if there is none. Call `normal` first."""
+    moving = Const({m: q for m, q in c.terms.items() if Const({m: q}).parameters})
+    return (moving, moving - c) if moving.terms else None
+
+
+@dataclass(frozen=True)
+class Region:
+    """A set of parameter values: sign conditions, and parameters expressed by others."""
+
+    facts: tuple[tuple[Const, int], ...] = ()
+    values: tuple[tuple[str, Const], ...] = ()
+
+    def value(self, name: str) -> Const:
+        """What a parameter is here."""
+        known = dict(self.values)
+        return known[name] if name in known else constants.parameter(name)
+
+    def sign(self, c: Const) -> int:
+        """The sign of a constant; SplitError if the assumptions do not tell."""
+        if c.rational is not None:
+            q = c.rational
+            return (q > 0) - (q < 0)
+        if not c.parameters:
+            return constants.sign(c)
+        return _sign(self, c)
+
+    def known_sign(self, c: Const) -> int | None:
+        """The sign, or None where the assumptions do not tell."""
+        try:
+            return self.sign(c)
+        except (SplitError, UndecidedError):
+            return None
+
+    def bounds(self, moving: Const) -> list[tuple[Const, int, bool]]:
+        """What is known of one quantity: (bound, +1 if it lies below, -1 if above, 0 if equal; strict)."""
+        known = []
+        for c, s in self.facts:
+            line = linear(c)
+            if line is not None and line[0] == moving:
+                known.append((line[1], 1 if s == NON_NEGATIVE else s, s != NON_NEGATIVE))
+        return known
+
+    def assume(self, c: Const, s: int) -> Region:
+        """The part of the region where the constant has this sign; EmptyRegionError if there is none."""
+        core, flip = normal(c)
+        if s == 0:
+            return self._with_zero(core)
+        return Region((*self.facts, (core, s * flip if s != NON_NEGATIVE else s)), self.values)
+
+    def _with_zero(self, core: Const) -> Region:
+        product = (
+            len(core.terms) == 1 and len(core.parameters) > 1
+        )  # one of several parameters is 0: no need to say which
+        for name in sorted(core.parameters) if not product else ():
+            slope, rest = _solve(core, name)
+            if slope is None:
+                continue
+            if self.known_sign(slope) in (None, 0):
+                continue
+            value = -rest / slope
+            facts = []
+            for c, s in self.facts:
+                c = substitute(c, name, value)
+                if c.terms and c.parameters:
+                    new, flip = normal(c)
+                    facts.append((new, s * flip if s != NON_NEGATIVE else s))
+                elif (constants.sign(c) if c.terms else 0) not in ((0, 1) if s == NON_NEGATIVE else (s,)):
+                    raise EmptyRegionError
+            values = [(n, substitute(v, name, value)) for n, v in self.values]
+            return Region(tuple(facts), (*values, (name, value)))
+        return Region((*self.facts, (core, 0)), self.values)  # not solved for a parameter: kept as it is
+
+
+def _solve(c: Const, name: str) -> tuple[Const | None, Const]:
+    """(slope, rest) with c = slope * name + rest, or (None, ...) if it is not of that form."""
+    slope, rest = ZERO, ZERO
+    for monomial, q in c.terms.items():
+        power = [e for a, e in monomial if a.kind == "param" and a.key == name]
+        others = tuple(p for p in monomial if not (p[0].kind == "param" and p[0].key == name))
+        if any(isinstance(a.made_of, Const) and name in a.made_of.parameters for a, _ in others):
+            return None, ZERO
+        if not power:
+            rest = rest + Const({monomial: q})
+        elif power == [1]:
+            slope = slope + Const({others: q})
+        else:
+            return None, ZERO
+    return (slope, rest) if len(slope.terms) == 1 else (None, ZERO)
+
+
+@functools.lru_cache(maxsize=50_000)
+def _sign(region: Region, c: Const) -> int:
+    monomials = list(c.terms)
+    common: dict[str, Fraction] = {}
+    first = {a.key: e for a, e in monomials[0] if a.kind == "param"}
+    for key in first:
+        exponents = [{a.key: e for a, e in m if a.kind == "param"}.get(key, Fraction(0)) for m in monomials]
+        if all(e > 0 for e in exponents) or all(e < 0 for e in exponents):
+            common[key] = min(exponents, key=abs)
+    if common and (len(monomials) > 1 or len(monomials[0]) > 1 or monomials[0][0][1] != 1):
+        inner, odd = c, ONE
+        for key, e in common.items():
+            one = constants.parameter(key)
+            inner = inner * constants.power(one, -e)
+            if e.denominator == 1 and e % 2:
+                odd = odd * one
+            elif region.sign(one) == 0:
+                return 0
+        return _sign_of_product(region, odd) * region.sign(inner)
+    core, flip = normal(c)
+    for known, s in region.facts:
+        if known == core and s != NON_NEGATIVE:
+            return s * flip
+    line = linear(core)
+    assert line is not None
+    moving, root = line
+    for bound, side, strict in region.bounds(moving):
+        gap = constants.sign(bound - root)
+        if side == 0:
+            return gap * flip
+        if gap == side or (gap == 0 and strict):  # a lower bound at or above the root, or an upper one at or below
+            return side * flip
+    inside = _inside("floor", core + root)
+    if inside is not None and root.rational is not None:  # floor(x) > n if and only if x >= n + 1
+        n = root.rational
+        if region.sign(inside - rational(math.floor(n) + 1)) >= 0:
+            return flip
+        return 0 if n.denominator == 1 and region.sign(inside - rational(n)) >= 0 else -flip
+    inside = _inside("logabs", core)
+    if inside is not None:
+        s = region.sign(inside)
+        if s == 0:
+            raise UndecidedError("the logarithm of zero")
+        return flip * region.sign((inside if s > 0 else -inside) - constants.ONE)
+    signs = {_term_sign(region, m, q) for m, q in core.terms.items()}
+    if signs in ({1}, {-1}):
+        return signs.pop() * flip  # type: ignore[operator]
+    raise SplitError(core)
+
+
+def _sign_of_product(region: Region, product: Const) -> int:
+    """The sign of a product of parameters: from theirs, or else as one condition such as a*b > 0."""
+    ((monomial, _),) = product.terms.items()
+    signs = [_parameter_sign(region, atom.key) for atom, _ in monomial]
+    if len(signs) < 2 or (product, 1) in region.facts or (product, -1) in region.facts or (product, 0) in region.facts:
+        return region.sign(product) if len(signs) < 2 else next(s for c, s in region.facts if c == product)
+    if None in signs:
+        raise SplitError(product)
+    return math.prod(s for s in signs if s is not None)
+
+
+def _inside(kind: str, c: Const) -> Const | None:
+    """x if the constant is log|x| ("logabs") or floor(x)."""
+    if len(c.terms) == 1:
+        ((monomial, q),) = c.terms.items()
+        if q == 1 and len(monomial) == 1 and monomial[0][0].kind == kind and monomial[0][1] == 1:
+            return monomial[0][0].made_of
+    return None
+
+
+def _term_sign(region: Region, monomial: constants.Monomial, q: Fraction) -> int | None:
+    """The sign of one term, or None where it is not known."""
+    total = 1 if q > 0 else -1
+    for atom, e in monomial:
+        if atom.kind in ("pi", "prime", "logprime", "exp", "abs") or (e.denominator == 1 and e % 2 == 0):
+            continue
+        c = Const({((atom, Fraction(1)),): Fraction(1)})
+        if atom.kind == "param" and len(c.terms) == 1:
+            s = _parameter_sign(region, atom.key)
+        else:
+            s = region.known_sign(c) if not c.parameters else None
+        if s is None or s == 0:
+            return None
+        total *= s
+    return total
+
+
+def _parameter_sign(region: Region, name: str) -> int | None:
+    for bound, side, strict in region.bounds(constants.parameter(name)):
+        s = constants.sign(bound)
+        if side and (s == side or (s == 0 and strict)):
+            return side
+    return None
+
+
+_DOMAIN = re.compile(r"([a-z][a-z0-9_]*) (>|>=|<) (-?\d+)")
+
+
+def domain_relation(text: str) -> Node | None:
+    """A domain such as "k > 0" or "d >= 2" as a relation; None if it says nothing."""
+    match = _DOMAIN.fullmatch(text)
+    return match and build.relation(build.name(match[1]), match[2], build.fraction(int(match[3])))
+
+
+def domain(texts: list[str]) -> Region:
+    """The region of domains."""
+    region = Region()
+    for one in texts:
+        match = _DOMAIN.fullmatch(one)
+        if match:
+            gap = constants.parameter(match[1]) - rational(int(match[3]))
+            region = region.assume(gap, {">": 1, ">=": NON_NEGATIVE, "<": -1}[match[2]])
+    return region
+
+
+def relation(c: Const, s: int) -> Node:
+    """A sign condition as a person writes it: p > 1, a*p = 1."""
+    sign = {1: ">", 0: "=", -1: "<", NON_NEGATIVE: ">=", -2: "<=", 3: "!="}[s]
+    line = linear(c)
+    assert line is not None
+    return build.relation(constants.node(line[0]), sign, constants.node(line[1]))

@@ -1,0 +1,195 @@
+"""Checkpoints that can be trusted, and the lock on a run folder.
+
+A checkpoint is a folder `RUN/checkpoints/step-00000040`. It is staged under another name, every file is synced, a
+manifest with the size and sha256 of each is written last, and only then the folder gets its name. So whatever has the
+name was complete once; and whether it still is, the manifest tells: a file that is missing, shortened, changed by a
+single bit, or not in the manifest makes the checkpoint damaged. Damaged ones are never loaded and never deleted: they
+are set aside under another name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from farfield.data import durable
+from farfield.data.durable import as_disk_full
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no flock: a run folder is not protected there
+    fcntl = None  # type: ignore[assignment]
+
+MANIFEST = "manifest.json"
+FOLDER = "checkpoints"
+_PREFIX, _STAGED, _OLD, _DAMAGED = "step-", ".staged-", ".old-", "damaged-"
+
+
+class DamagedCheckpointError(ValueError):
+    """A checkpoint that is not what was saved; the message says which file and how."""
+
+
+class RunLockedError(ValueError):
+    """Another process is at work in this run folder."""
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint that was verified: its folder, its step, and what was said about it when it was saved."""
+
+    folder: Path
+    step: int
+    about: dict[str, Any]
+
+
+Write = Callable[[Path], None]  # writes one file at the path it is given
+
+
+def save_checkpoint(run: Path, step: int, files: Mapping[str, Write], about: dict[str, Any], *, keep: int) -> Path:
+    """Save a checkpoint that is whole or not there, and remove all but the newest `keep`."""
+    home = run / FOLDER
+    home.mkdir(exist_ok=True)
+    final, staged = home / f"{_PREFIX}{step:08d}", home / f"{_STAGED}{step:08d}"
+    shutil.rmtree(staged, ignore_errors=True)
+    try:
+        staged.mkdir()
+        listed = {}
+        for name, write in sorted(files.items()):
+            durable.write_with(write, staged / name)
+            durable.sync_file(staged / name)
+            listed[name] = {"size": (staged / name).stat().st_size, "sha256": durable.sha256_of(staged / name)}
+        durable.write_file(staged / MANIFEST, _sealed({"step": step, "files": listed, "about": about}))
+        durable.sync_folder(staged)
+        if final.exists():  # the same step, saved before by a run that was disturbed
+            _discard(final)
+        durable.rename(staged, final)
+    except BaseException as error:
+        shutil.rmtree(staged, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise as_disk_full(error, final) from error
+        raise
+    for old in _saved(home)[keep:]:
+        _discard(old)
+    return final
+
+
+def verify_checkpoint(folder: Path) -> Checkpoint:
+    """Read a checkpoint's manifest and check every file against it."""
+    try:
+        data = (folder / MANIFEST).read_bytes()
+    except OSError as error:
+        raise DamagedCheckpointError(f"{MANIFEST}: {error.strerror}") from None
+    manifest = _unsealed(data)
+    step, listed, about = manifest.get("step"), manifest.get("files"), manifest.get("about")
+    if not (isinstance(step, int) and isinstance(listed, dict) and isinstance(about, dict)):
+        raise DamagedCheckpointError(f"{MANIFEST}: it cannot be read")
+    if folder.name != f"{_PREFIX}{step:08d}":
+        raise DamagedCheckpointError(f"{MANIFEST}: it is of step {step}")
+    present = {entry.name for entry in folder.iterdir()} - {MANIFEST}
+    for name in sorted(present | set(listed)):
+        if name not in present:
+            raise DamagedCheckpointError(f"{name}: missing")
+        if name not in listed:
+            raise DamagedCheckpointError(f"{name}: not in the manifest")
+        path = folder / name
+        if path.is_symlink() or not path.is_file():
+            raise DamagedCheckpointError(f"{name}: not a plain file")
+        size = path.stat().st_size
+        if size != listed[name].get("size"):
+            raise DamagedCheckpointError(f"{name}: {size} bytes instead of {listed[name].get('size')}")
+        if durable.sha256_of(path) != listed[name].get("sha256"):
+            raise DamagedCheckpointError(f"{name}: its sha256 is another one")
+    return Checkpoint(folder, step, about)
+
+
+def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
+    """The newest checkpoint that verifies; damaged ones are set aside, with a line for each, and leftovers removed."""
+    home = run / FOLDER
+    if not home.is_dir():
+        return None
+    for entry in home.iterdir():
+        if entry.name.startswith((_STAGED, _OLD)):
+            shutil.rmtree(entry, ignore_errors=True)
+    damaged = False
+    for folder in _saved(home):
+        try:
+            found = verify_checkpoint(folder)
+        except DamagedCheckpointError as error:
+            aside = _set_aside(folder)
+            say(f"The checkpoint {folder.name} is damaged ({error}); it was set aside as {aside.name}.")
+            damaged = True
+            continue
+        return found
+    if damaged:
+        say("No checkpoint is whole: the run starts again from its first step.")
+    return None
+
+
+@contextmanager
+def run_lock(run: Path) -> Iterator[None]:
+    """Hold a run folder for this process; a second process is refused at once."""
+    run.mkdir(parents=True, exist_ok=True)
+    with (run / ".lock").open("a+") as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.seek(0)
+                owner = file.read(20).strip()
+                who = f" (process {owner})" if owner.isdigit() else ""
+                raise RunLockedError(f"Another process{who} is at work in the run folder {str(run)!r}.") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield  # the kernel lets go of the lock when the file is closed, however the process ends
+
+
+def _saved(home: Path) -> list[Path]:
+    """Everything that has the name of a checkpoint, newest first."""
+    named = [entry for entry in home.iterdir() if entry.name.startswith(_PREFIX) and entry.name[5:].isdigit()]
+    return sorted(named, key=lambda entry: int(entry.name[5:]), reverse=True)
+
+
+def _discard(folder: Path) -> None:
+    """Remove a checkpoint; its name goes first, so that half of it is never taken for a damaged one."""
+    old = folder.with_name(f"{_OLD}{folder.name}")
+    shutil.rmtree(old, ignore_errors=True)
+    durable.rename(folder, old)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _set_aside(folder: Path) -> Path:
+    for number in range(1, 1_000_000):
+        aside = folder.with_name(f"{_DAMAGED}{folder.name}-{number}")
+        if not aside.exists():
+            durable.rename(folder, aside)
+            return aside
+    raise AssertionError("a million damaged checkpoints")
+
+
+def _canonical(manifest: dict[str, Any]) -> bytes:
+    return json.dumps(manifest, sort_keys=True, indent=1).encode()
+
+
+def _sealed(manifest: dict[str, Any]) -> bytes:
+    """A manifest with the sha256 of itself, in the one spelling that `_unsealed` accepts."""
+    return _canonical({**manifest, "sha256": hashlib.sha256(_canonical(manifest)).hexdigest()})
+
+
+def _unsealed(data: bytes) -> dict[str, Any]:
+    try:
+        manifest = json.loads(data)
+        seal = manifest.pop("sha256")
+        # compared as bytes: no other spelling of the same JSON passes, so every changed bit shows
+        if _sealed(manifest) != data or hashlib.sha256(_canonical(manifest)).hexdigest() != seal:
+            raise DamagedCheckpointError(f"{MANIFEST}: its sha256 is another one")
+        return manifest
+    except DamagedCheckpointError:
+        raise
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        raise DamagedCheckpointError(f"{MANIFEST}: it cannot be read") from None

@@ -1,0 +1,115 @@
+"""The model card of a finished run: how it was made, the verdict on its encoding, and the curves."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import shlex
+from pathlib import Path
+from typing import Any
+
+from farfield.data import durable
+from farfield.training.settings import PRESETS, Settings
+
+CARD, CURVES = "README.md", "curves.svg"
+
+
+def write_card(run: Path, settings: Settings, model: Any, history: list[dict[str, Any]]) -> None:
+    """Write the card and, where matplotlib is installed, the picture of the curves."""
+    drawn = _draw_curves(run / CURVES, history)
+    durable.replace_file(run / CARD, card(settings, model, history, drawn).encode())
+
+
+def card(settings: Settings, model: Any, history: list[dict[str, Any]], drawn: bool) -> str:
+    """The text of the card."""
+    parameters = sum(p.numel() for p in model.parameters())
+    parts = [
+        "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- farfield\n---",
+        f"# A decoder with the encoding {_code(settings.encoding)}",
+        f"{parameters:,} parameters: {settings.layers} layers of width {settings.width} with {settings.heads} heads, "
+        f"trained on {settings.steps:,} batches of {settings.batch} x {settings.length} tokens "
+        f"of the corpus {_code(settings.corpus)} with Farfield.",
+        "```python\nimport farfield  # makes the model known to transformers\n"
+        "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
+        "model = AutoModelForCausalLM.from_pretrained(path)\ntokenizer = AutoTokenizer.from_pretrained(path)\n```",
+        "## How it was made\n\n```\n" + command(settings) + "\n```",
+        "## The verdict on its encoding\n\n" + _verdict(settings),
+        "## Curves\n\n" + (f"![Loss by step]({CURVES})\n\n" if drawn else "") + _table(history),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def command(settings: Settings, out: str = "RUN") -> str:
+    """The command that makes this run, over the preset that needs the fewest options."""
+    fields = settings.model_dump(mode="json")
+    defaults = {preset: Settings(preset=preset).model_dump(mode="json") for preset in PRESETS}
+
+    def changes(preset: str) -> dict[str, Any]:
+        named = ("encoding", "corpus")
+        return {k: v for k, v in fields.items() if v != defaults[preset][k] and k not in named}
+
+    preset = min(PRESETS, key=lambda name: len(changes(name)))
+    words = ["farfield", "train", "--encoding", settings.encoding, "--corpus", settings.corpus, "--preset", preset]
+    for name, value in changes(preset).items():
+        if name == "parameters":
+            words += [word for key, given in value.items() for word in ("--set", f"{key}={given}")]
+        elif isinstance(value, bool):
+            words += [f"--{'' if value else 'no-'}{name.replace('_', '-')}"]
+        elif value is not None:
+            words += [f"--{name.replace('_', '-')}", *map(str, value if isinstance(value, list) else [value])]
+    return shlex.join([*words, "--out", out])
+
+
+def _verdict(settings: Settings) -> str:
+    from farfield.theory.verdict.convergence import check
+
+    try:
+        known = {k: v for k, v in settings.parameters.items() if not isinstance(v, list)}
+        verdict = check(settings.encoding, parameters=known)
+    except Exception as error:  # a trained model is not lost for want of a proof
+        return f"There is none: {error}."
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(verdict.proof, start=1))
+    return f"The sum of exp({_code(verdict.formula)}): **{verdict.condition or verdict.verdict}**.\n\n{steps}"
+
+
+def _table(history: list[dict[str, Any]]) -> str:
+    """Loss and valid loss at about ten steps."""
+    by_step: dict[int, dict[str, float]] = {}
+    for line in history:
+        by_step.setdefault(line["step"], {}).update(line)
+    steps = sorted(by_step)
+    evaluated = [step for step in steps if "valid_loss" in by_step[step]] or steps
+    every = math.ceil(len(evaluated) / 10)
+    chosen = [step for place, step in enumerate(reversed(evaluated)) if place % every == 0][::-1] if evaluated else []
+    rows = [
+        f"| {step} | {_number(by_step[step].get('loss'))} | {_number(by_step[step].get('valid_loss'))} "
+        f"| {_number(by_step[step].get('valid_perplexity'))} |"
+        for step in chosen
+    ]
+    return "\n".join(["| step | loss | valid loss | valid perplexity |", "| ---: | ---: | ---: | ---: |", *rows])
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _draw_curves(path: Path, history: list[dict[str, Any]]) -> bool:
+    if importlib.util.find_spec("matplotlib") is None:
+        return False
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.5), layout="constrained")
+    axes = figure.add_subplot()
+    for name, label, style in (("loss", "train", "-"), ("valid_loss", "valid", "o--")):
+        points = [(line["step"], line[name]) for line in history if name in line]
+        axes.plot([step for step, _ in points], [loss for _, loss in points], style, label=label, markersize=3)
+    axes.set_xlabel("step")
+    axes.set_ylabel("loss (nats per token)")
+    axes.legend()
+    figure.savefig(path, format="svg")
+    return True
+
+
+def _code(text: str) -> str:
+    """Text that someone else chose, as code: nothing in it is Markdown or HTML."""
+    return "`" + " ".join(text.replace("`", "'").split()) + "`"

@@ -1,0 +1,149 @@
+"""What a run folder holds, read with suspicion and written to last.
+
+`config.json` is the model's configuration with the run's settings and identity (formula, tokenizer, corpus) inside; a
+copy goes into every checkpoint. A run goes on only if all of them say the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farfield.data import durable
+from farfield.data.tokenizer import for_transformers
+from farfield.training.checkpoint import Checkpoint, newest_checkpoint
+from farfield.training.settings import Settings, difference, settings_from, with_new_names
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+CONFIG = "config.json"
+METRICS = "metrics.jsonl"
+TOKENIZER = "tokenizer.json"
+MODEL = "model.safetensors"
+FINISHED = "finished.json"
+FAILURE = "failure.json"
+STATE = "trainer_state.json"
+
+
+class ChangedRunError(ValueError):
+    """A run folder was started with something else; the message says what differs."""
+
+
+def read_settings(run: Path) -> Settings:
+    """The settings in a run's `config.json`, which is untrusted input."""
+    training = read_config(run).get("training")
+    if not isinstance(training, dict):
+        raise ValueError(f"{str(run / CONFIG)!r} has no settings of a run (no table called 'training').")
+    return settings_from(training.get("settings"), str(run / CONFIG))
+
+
+def read_config(run: Path) -> dict[str, Any]:
+    """The table in a run's `config.json`."""
+    path = run / CONFIG
+    if not path.exists():
+        raise ValueError(f"{str(run)!r} is not a run folder: it has no {CONFIG}.")
+    try:
+        if path.stat().st_size > 1 << 20:
+            raise ValueError("longer than 1 MB")
+        config = json.loads(path.read_bytes())
+        if not isinstance(config, dict):
+            raise ValueError("not a table")
+        return config
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{str(path)!r} cannot be read as a configuration: {error}.") from None
+
+
+def read_metrics(run: Path) -> list[dict[str, Any]]:
+    """The lines of a run's `metrics.jsonl`; a line that a kill cut off is left out."""
+    lines = []
+    path = run / METRICS
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
+        try:
+            lines.append(json.loads(line))
+        except ValueError:
+            continue
+    return lines
+
+
+def refuse_difference(run: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Stop where a run would go on with something other than it was started with."""
+    changes = difference(before, now)
+    if changes:
+        raise ChangedRunError(
+            f"The run in {str(run)!r} was started with something else ({'; '.join(changes)}): "
+            "give it back what it had, or choose another folder."
+        )
+
+
+def flat(config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration without nesting, and without what an update of transformers changes."""
+    table = {name: value for name, value in config.items() if name not in ("training", "transformers_version")}
+    training = config.get("training")
+    for part in ("settings", "identity"):
+        inner = training.get(part) if isinstance(training, dict) else None
+        inner = with_new_names(inner) if isinstance(inner, dict) else {}
+        table |= {f"{part}.{name}": value for name, value in inner.items()}
+    return table
+
+
+def as_bytes(config: dict[str, Any]) -> bytes:
+    """A configuration as it stands in the file."""
+    return (json.dumps(config, indent=2, sort_keys=True) + "\n").encode()
+
+
+def finished_steps(run: Path) -> int | None:
+    """The number of steps, if the finished model is there and whole."""
+    try:
+        done = json.loads((run / FINISHED).read_bytes())
+        return int(done["step"]) if durable.sha256_of(run / MODEL) == done["sha256"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def prepare(run: Path, config: dict[str, Any], tokenizer: Tokenizer, say: Callable[[str], None]) -> Checkpoint | None:
+    """Check that the folder is of this run, find its newest checkpoint, and write what every run folder has."""
+    if (run / CONFIG).exists():
+        refuse_difference(run, flat(read_config(run)), flat(config))
+    checkpoint = newest_checkpoint(run, say)
+    lines = []
+    if checkpoint is not None:
+        refuse_difference(run, flat(json.loads((checkpoint.folder / CONFIG).read_bytes())), flat(config))
+        lines = json.loads((checkpoint.folder / STATE).read_bytes())["log_history"]
+    (run / FAILURE).unlink(missing_ok=True)
+    (run / FINISHED).unlink(missing_ok=True)
+    if not (run / CONFIG).exists():
+        for_transformers(tokenizer).save_pretrained(run)
+        durable.replace_file(run / TOKENIZER, tokenizer.to_str().encode())
+        durable.replace_file(run / CONFIG, as_bytes(config))
+    # the metrics up to the checkpoint: what a killed process wrote after it will be written again
+    durable.replace_file(run / METRICS, "".join(json.dumps(line) + "\n" for line in lines).encode())
+    return checkpoint
+
+
+def finish(run: Path, step: int, write_model: Callable[[Path], None], write_rest: Callable[[Path], None]) -> None:
+    """Put the finished model into the folder, then the rest; the note that it is finished comes last."""
+    staged = run / f".{MODEL}.staged"
+    try:
+        durable.write_with(write_model, staged)
+        durable.sync_file(staged)
+    except BaseException:
+        staged.unlink(missing_ok=True)
+        raise
+    sha256 = durable.sha256_of(staged)
+    durable.rename(staged, run / MODEL)
+    write_rest(run)
+    durable.replace_file(run / FINISHED, json.dumps({"step": step, "sha256": sha256}).encode())
+
+
+def write_tensors(path: Path, tensors: dict[str, Any]) -> None:
+    """A safetensors file that others may read as any file of the user's: safetensors itself makes it private."""
+    from safetensors.torch import save_file
+
+    save_file({name: value.contiguous() for name, value in tensors.items()}, path, metadata={"format": "pt"})
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)

@@ -1,0 +1,254 @@
+"""The certificate against full attention in float64: random and adversarial texts, and not one violation."""
+
+import math
+import random
+import warnings
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from farfield.nn.bias import Bias
+from farfield.nn.cache import cache as caches
+from farfield.nn.cache import layer as cachelayer
+from farfield.nn.cache import running
+from farfield.nn.cache.bounds import slack
+from farfield.nn.cache.cache import BoundedCache
+from farfield.nn.norms import upper_norm
+from farfield.theory.fields.windows import largest_share, log_sums, smallest_window, weights_of
+
+ENCODINGS = ["-t/2", "-t/16", "-t/256", "-log(3 + t/4)**2", "-sqrt(t)", "-sqrt(t)/4", "-2*log(t + 1)", "1 - t**1.5/9"]
+KINDS = ["gauss", "large far key", "adversary", "aligned values", "tiny", "huge"]
+
+
+def stub(encoding, heads):
+    """All that a cache asks of a model with one layer."""
+    config = SimpleNamespace(model_type="farfield", num_hidden_layers=1, num_attention_heads=heads, encoding=encoding)
+    return SimpleNamespace(config=config, position=SimpleNamespace(bias=Bias(encoding, heads), sets=1))
+
+
+def text(kind, rng, batch, heads, n, d):
+    """Queries, keys and values of one text, (B, H, n, d)."""
+    generator = torch.Generator().manual_seed(rng.randrange(1 << 30))
+    q, k, v = (torch.randn(batch, heads, n, d, generator=generator) for _ in range(3))
+    size = rng.choice([0.3, 1.0, 3.0])
+    q, k = q * size, k * size
+    if kind == "large far key":  # one key, early on, that every later query points at
+        q = q.abs()
+        k[:, :, rng.randrange(max(1, n // 3))] = rng.choice([5.0, 30.0])
+    elif kind in ("adversary", "aligned values"):  # near keys against the query, far keys along it
+        direction = torch.nn.functional.normalize(torch.randn(d, generator=generator), dim=0)
+        turn = rng.randrange(1, n) if n > 1 else 1
+        sign = torch.where(torch.arange(n) < turn, 1.0, -1.0)[:, None]
+        q, k = (direction * size * 2).expand_as(q).clone(), (direction * size * sign).expand_as(k).clone()
+        if kind == "aligned values":
+            v = (direction * sign * 7).expand_as(v).clone()
+    elif kind == "tiny":
+        q, k, v = q * 1e-20, k * 1e-20, v * 1e-20
+    elif kind == "huge":
+        q, k, v = q * 1e3, k * 1e3, v * 1e6
+    return q, k, v
+
+
+def chunks(rng, n):
+    """The text in pieces: single tokens, a few, many."""
+    rest = n
+    while rest:
+        piece = min(rest, rng.choice([1, 1, 1, 2, 7, 40, n]))
+        yield piece
+        rest -= piece
+
+
+def one_case(seed, monkeypatch):
+    """Feed one text to a cache, chunk by chunk, and hold every row's certificate against full attention in float64."""
+    rng = random.Random(seed)
+    kind, encoding = KINDS[seed % len(KINDS)], rng.choice(ENCODINGS)
+    batch, heads, d = rng.choice([1, 1, 2]), rng.choice([1, 3]), rng.choice([1, 4, 16])
+    n = rng.choice([1, 2, 9, 40, 90, 150])
+    q, k, v = text(kind, rng, batch, heads, n, d)
+    start = torch.tensor([rng.randrange(n) if batch > 1 and i else 0 for i in range(batch)])
+    real = torch.arange(n) >= start[:, None]
+    scale = d**-0.5
+    truth = q.double() @ k.double().mT * scale
+    own = float(truth.abs().max()) * (1 + 1e-12)
+    bound = rng.choice([0, 0.01, min(own, 200.0), None])
+    policy = rng.choice(["warn", "warn", "widen"])
+    epsilon = rng.choice(["0.99", "0.7", "0.1", "1e-2", "1e-4"])
+    if bound is None:
+        monkeypatch.setattr(caches, "LEAST", rng.choice([1, 8]))
+    rows = []
+
+    def recorded(*args):
+        found = certify(*args)
+        rows.append((found, args[4].dropped))
+        return found
+
+    certify = running.certify
+    monkeypatch.setattr(running, "certify", recorded)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cache = BoundedCache(stub(encoding, heads), epsilon, logit_bound=bound, policy=policy)
+        out, sees = [], []
+        a = 0
+        for piece in chunks(rng, n):
+            b = a + piece
+            mask = None if batch == 1 else real[:, :b]
+            out.append(cache.attend(q[:, :, a:b], k[:, :, a:b], v[:, :, a:b], 0, mask))
+            a = b
+            sees += [[g.ring.window for h in range(heads) for g in cache.layers[0].groups if h in g.heads]] * piece
+    monkeypatch.undo()
+    share = torch.cat([r[0].share for r in rows], 2)
+    change = torch.cat([r[0].change for r in rows], 2)
+    dropped = torch.cat([r[1] for r in rows], 2)
+    out = torch.cat(out, 2).double()
+
+    position = torch.arange(n)
+    t = position[:, None] - position
+    causal = (t >= 0) & real[:, None, None, :]
+    weights = [weights_of(encoding)] * heads
+    for exact in (True, False):  # the bias as the formula has it, and as float32 has it
+        bias = Bias(encoding, heads).double()(n) if not exact else None
+        if exact:
+            bias = torch.tensor([[weights[0].formula.float(float(x)) for x in range(n)]], dtype=torch.float64)
+        logits = (truth + bias[:, t.clamp(min=0)]).masked_fill(~causal, -math.inf)
+        p = (logits - logits.amax(-1, keepdim=True).clamp(min=-1e300)).exp()
+        p = (p / p.sum(-1, keepdim=True)).nan_to_num(0.0)  # padding sees nothing
+        full = p @ v.double()
+        moved = torch.linalg.vector_norm(full - out, dim=-1)
+        # beyond the certificate stands only the rounding of a float32 kernel
+        rounding = 2e-5 * (1 + truth.abs().amax(-1)) * (1 + v.double().abs().amax() * d**0.5)
+        good = (moved <= change + rounding) | ~real[:, None]
+        assert bool(good.all()), (seed, kind, encoding, "output", float((moved - change)[~good].max()))
+        if policy == "warn" and bound is not None:  # windows never changed: what was lost is known exactly
+            window = torch.tensor(sees).T[None, :, :, None]
+            lost = (p * (t >= window)).sum(-1)
+            good = (lost <= share * (1 + 1e-12)) | ~real[:, None]  # the truth has the rounding of float64
+            assert bool(good.all()), (seed, kind, encoding, "share", float((lost - share)[~good].max()))
+            assert bool(((lost == 0) | dropped | ~real[:, None]).all()), (seed, "a key was lost unnoticed")
+            if bound == min(own, 200.0) and own <= 200:  # the bound before inference, for the largest score
+                assert float(lost.max()) <= float(epsilon) * (1 + 1e-12), (seed, kind, encoding)
+    if policy == "warn" and bound is not None:
+        below_the_static_bound(share, dropped, q, k, scale, weights, sees[-1], real)
+    table = cache.certificate()
+    assert max(r.share for r in table.rows) >= float(share.max()) * (1 - 1e-15)
+    assert table.tokens == n
+
+
+def below_the_static_bound(share, dropped, q, k, scale, weights, windows, real):
+    """The certificate at run time never exceeds the bound before inference for the row's own M = |q|*max|k|/sqrt(d)."""
+    key = upper_norm(k).masked_fill(~real[:, None], 0.0).cummax(-1).values
+    m = upper_norm(q) * key * scale * (1 + 2e-9)
+    for h, window in enumerate(windows):
+        sums = log_sums(weights[h], window)
+        static = torch.sigmoid(2 * m[:, h] + sums.tail - sums.head + 1e-8 * (1 + m[:, h])).clamp(min=1e-300) * (
+            1 + 1e-9
+        )
+        assert bool((share[:, h] <= static)[dropped[:, h]].all())
+        if bool(dropped[:, h].any()):
+            own = float(m[:, h][dropped[:, h]].max())
+            if own < 300:  # the float form above is the certified one, but for the rounding of the bias to float32
+                exact = float(largest_share(weights[h], window, repr(own)).upper())
+                assert float(static[dropped[:, h]].max()) <= exact * (1 + 1e-3)
+
+
+def test_no_violation(monkeypatch):
+    for seed in range(600):
+        one_case(seed, monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(10))
+def test_no_violation_in_10_000_cases(part, monkeypatch):
+    for seed in range(600 + 1000 * part, 1600 + 1000 * part):
+        one_case(seed, monkeypatch)
+
+
+def test_a_window_of_one_token(monkeypatch):
+    """Every key but the query's own is dropped, and the certificate still holds."""
+    torch.manual_seed(1)
+    q, k, v = torch.randn(3, 1, 2, 60, 8)
+    cache = BoundedCache(stub("-2*t", 2), "0.9", logit_bound=0, policy="warn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        out = torch.cat(
+            [cache.attend(q[:, :, i : i + 1], k[:, :, i : i + 1], v[:, :, i : i + 1], 0) for i in range(60)], 2
+        )
+    assert [r.window for r in cache.certificate().rows] == [1, 1]
+    torch.testing.assert_close(out, v)
+    logits = q.double() @ k.double().mT * 8**-0.5
+    t = torch.arange(60)[:, None] - torch.arange(60)
+    p = (logits - 2.0 * t).masked_fill(t < 0, -math.inf).softmax(-1)
+    lost = 1 - p.diagonal(dim1=-2, dim2=-1)
+    for h, row in enumerate(cache.certificate().rows):
+        assert float(lost[0, h].max()) <= row.share <= 1
+
+
+def test_the_certificate_is_attained():
+    """Near keys orthogonal to the query, far keys along it: the certificate is the truth, but for float32's slack."""
+    n, d, window = 3000, 4, 50
+    q = torch.zeros(1, 1, n, d)
+    q[..., 0] = 2.0
+    k = torch.zeros(1, 1, n, d)
+    k[:, :, :-window, 0] = 1.5  # all that the last query no longer sees
+    v = torch.randn(1, 1, n, d)
+    cache = BoundedCache(stub("-t/16", 1), "0.05", logit_bound="0.05", policy="warn")
+    with pytest.warns(caches.CertificateWarning, match="head 1 in layer 1"):
+        cache.attend(q, k, v, 0)
+    row = cache.certificate().rows[0]
+    assert row.window == window == smallest_window(weights_of("-t/16"), "0.05", "0.05")
+    weight = torch.exp(-torch.arange(n, dtype=torch.float64) / 16 + torch.where(torch.arange(n) < window, 0.0, 1.5))
+    lost = float(weight[window:].sum() / weight.sum())
+    assert lost <= row.share <= lost * 1.002
+
+
+def test_one_large_key_does_not_count_for_ever():
+    """Dropped keys that have moved far away are bounded by the tail from there on, not from the window on."""
+    torch.manual_seed(3)
+    q, k, v = torch.randn(3, 1, 1, 600, 4)
+    k[:, :, 0] = 10.0
+    cache = BoundedCache(stub("-t/4", 1), "0.1", logit_bound=3, policy="warn")
+    window = cache.certificate().rows[0].window
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cache.attend(*(x[:, :, : 4 * window] for x in (q, k, v)), 0)  # in one piece: one age
+        early = cache.certificate().rows[0]
+        for a in range(4 * window, 600, window):
+            cache.attend(*(x[:, :, a : a + window] for x in (q, k, v)), 0)
+    late = cache.certificate().rows[0]
+    assert early.over > 0
+    assert late.over < early.over + 4 * window  # of 600: from then on nothing is over
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 3e38])
+def test_numbers_that_are_none_certify_nothing(bad):
+    q, k, v = torch.randn(3, 1, 1, 40, 4)
+    k[:, :, 3] = bad
+    cache = BoundedCache(stub("-t/2", 1), "0.5", logit_bound=0, policy="warn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cache.attend(q, k, v, 0)
+    assert cache.certificate().rows[0].share == 1.0
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+@pytest.mark.parametrize(("d", "n", "size"), [(4, 7, 1.0), (64, 500, 1.0), (64, 500, 4.0), (128, 4096, 2.0)])
+def test_the_kernel_errs_less_than_the_slack(kind, d, n, size):
+    torch.manual_seed(n)
+    q, k, v = (size * torch.randn(3, 1, 2, n, d)).to(kind)
+    q = q[:, :, -1:]
+    bias = -torch.arange(n, dtype=torch.float64).flip(0) / 16
+    line = bias.to(torch.promote_types(kind, torch.float32)).expand(1, 2, 1, n)
+    _, lse = cachelayer._flash(q, k, v, 0.0, False, attn_mask=line, scale=d**-0.5)
+    exact = (q.double() @ k.double().mT * d**-0.5 + bias).logsumexp(-1)
+    score = upper_norm(q) * upper_norm(k).amax(-1, keepdim=True) * d**-0.5
+    assert bool(((lse.double() - exact).abs() <= slack(q, score, lse.double(), n)).all())
+
+
+def test_norms_are_never_too_small():
+    torch.manual_seed(2)
+    for scale in (1e-30, 1e-15, 1.0, 1e15):
+        x = torch.randn(1000, 48) * scale
+        exact = x.double().pow(2).sum(-1).sqrt()
+        assert bool((upper_norm(x) >= exact).all())
+        assert bool((upper_norm(x) <= exact * (1 + 1e-5) + 1e-17).all())
+    assert math.isinf(float(upper_norm(torch.full((4,), 1e30))))

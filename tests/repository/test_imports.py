@@ -1,0 +1,57 @@
+"""Imports point one way, and a verdict needs no heavy library."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("torch", "sympy", "numpy", "matplotlib", "transformers", "scipy", "pandas")
+
+
+def modules_after(code):
+    """The top-level modules that a fresh Python has loaded after running the code."""
+    code += "\nimport json, sys\nprint(json.dumps(sorted({m.partition('.')[0] for m in sys.modules})))"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert child.returncode == 0, child.stderr
+    return set(json.loads(child.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import farfield",
+        "import farfield.formula, farfield.formula.algebras, farfield.zoo",
+        "import farfield; farfield.check('alibi'); farfield.check('-2*log(t+1)'); farfield.check('sandwich')",
+        "import farfield.theory.checker.examination",
+        "import farfield.cli",
+    ],
+)
+def test_a_verdict_needs_no_heavy_library(code):
+    assert modules_after(code).isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("arguments", [["check", "alibi"], ["check", "-2*log(t+1)", "--json"], ["zoo"], ["--help"]])
+def test_the_commands_of_theory_need_no_heavy_library(arguments):
+    code = f"""
+import sys
+sys.argv = ["farfield", *{arguments!r}]
+from farfield.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert end.code in (0, None), end.code
+"""
+    assert modules_after(code).isdisjoint(HEAVY)
+
+
+def test_imports_point_one_way():
+    linter = Path(sys.executable).with_name("lint-imports")
+    command = str(linter) if linter.exists() else shutil.which("lint-imports")
+    if command is None:
+        pytest.skip("import-linter is not installed")
+    child = subprocess.run([command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert child.returncode == 0, child.stdout + child.stderr
