@@ -89,8 +89,8 @@ def receptive_command(
             model = load_model(name, training_length)
             wanted = parse_lengths(length, training_length_of(model))[:1] if length else [_usual(model)]
             n = possible_lengths(model, wanted)[0][0]
-            text = load_text(model, corpus, split=split, tokens=chunks * n, tokenizer=tokenizer)
-            check_text(len(text) - 1, [n], f"The {split} text")
+            text = load_text(model, corpus, split=split, tokens=chunks * n, segment=n, tokenizer=tokenizer)
+            check_text(text.span, [n], f"The {split} text")
             step = _stepper(watch, name, number / len(models), model.layers * chunks * len(models))
 
             if truncate:

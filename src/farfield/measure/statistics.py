@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 DRAWS = 1000  # of the bootstrap
-BLOCKS = 64  # of text, for comparisons of two measurements of the same tokens
+BLOCKS = 40  # of text that a bootstrap should have at least
 
 
-def block_sums(losses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The sum of the losses of each block of `size` tokens, and the number of tokens in each."""
-    starts = np.arange(0, len(losses), size)
-    return np.add.reduceat(losses, starts), np.diff(np.append(starts, len(losses)))
+def blocks_of(values: np.ndarray) -> np.ndarray:
+    """The sums of values by block of text: by segment (the rows), or by parts of them where there are few segments."""
+    segments, tokens = values.shape
+    parts = min(tokens, -(-BLOCKS // segments))
+    starts = np.arange(parts) * tokens // parts
+    return np.add.reduceat(values, starts, axis=1).ravel()
 
 
 def draws(blocks: int, seed: int = 0) -> np.ndarray:
@@ -21,13 +23,34 @@ def draws(blocks: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(blocks, size=(DRAWS, blocks))
 
 
-def perplexity_error(losses: np.ndarray, size: int) -> float | None:
-    """The standard error of exp(mean loss), by bootstrap over blocks of `size` tokens; None if there is only one."""
-    sums, counts = block_sums(losses, size)
-    if len(sums) < 2:
+def ratio_error(sums: np.ndarray, counts: np.ndarray, of: Callable[[np.ndarray], np.ndarray]) -> float | None:
+    """The standard error of `of(sum / count)`, by bootstrap over blocks; None if there is only one.
+
+    Args:
+        sums: Of each block, (..., blocks).
+        counts: How many values each has, (blocks,) or as `sums`.
+        of: What is asked of the means (..., draws), such as `np.exp`.
+    """
+    if sums.shape[-1] < 2:
         return None
-    pick = draws(len(sums))
-    return float(np.exp(sums[pick].sum(1) / counts[pick].sum(1)).std(ddof=1))
+    pick = draws(sums.shape[-1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(of(sums[..., pick].sum(-1) / counts[..., pick].sum(-1)).std(ddof=1))
+
+
+def relative_change(now: Sequence[float], before: Sequence[float], tokens: float) -> tuple[float, float | None]:
+    """The relative change of perplexity between two measurements of the same text, and its standard error.
+
+    Args:
+        now: Sums of losses by block of text.
+        before: The same of the measurement that it is compared with. Tokens that are hard in both cancel, so the error
+            is far smaller than those of the two perplexities.
+        tokens: Of all blocks together.
+    """
+    difference = np.asarray(now, dtype=float) - np.asarray(before, dtype=float)
+    counts = np.full(len(difference), tokens / len(difference))
+    change = float(np.expm1(difference.sum() / tokens))
+    return change, ratio_error(difference, counts, np.exp)
 
 
 def quantiles(counts: np.ndarray, shares: Sequence[float]) -> np.ndarray:
