@@ -1,7 +1,7 @@
-"""The readings of a formula: one walk over the expression, one algebra for each kind of value.
+"""The readings of a formula as values: one walk over the expression, one table for each kind of value.
 
-An algebra says what a number, pi and each operation mean: doubles, exact rationals, Arb balls, tensors, sympy
-expressions. Libraries are imported inside the reading that needs them.
+An algebra says what a number, pi and each operation mean: here doubles, exact rationals and Arb balls, in libraries.py
+arrays, tensors and sympy expressions. flint is imported inside the reading that needs it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from farfield.formula.tree import MAX_TERMS, FormulaError, Node
+from farfield.formula.functions import DERIVED, definition, expand, reading
+from farfield.formula.tree import FormulaError, Node
+
+MAX_TERMS = 1024  # of one sum
 
 Names = Mapping[str, Any]
-_ARITHMETIC: dict[str, Callable[..., Any]] = {
+ARITHMETIC: dict[str, Callable[..., Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
     "neg": operator.neg,
 }
-_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 class Algebra:
@@ -43,7 +47,7 @@ class Algebra:
 
     def where(self, node: Node, names: Names) -> Any:
         left, right = evaluate(node.args[0], names, self), evaluate(node.args[1], names, self)
-        branch = node.args[2] if _COMPARE[str(node.value)](left, right) else node.args[3]
+        branch = node.args[2] if COMPARE[str(node.value)](left, right) else node.args[3]
         return evaluate(branch, names, self)
 
     def sum(self, node: Node, names: Names) -> Any:
@@ -76,6 +80,8 @@ def evaluate(node: Node, names: Names, algebra: Algebra) -> Any:
         return algebra.where(node, names)
     if op == "sum":
         return algebra.sum(node, names)
+    if op in DERIVED and op not in algebra.operations:
+        return evaluate(expand(node), names, algebra)
     return algebra.operations[op](*[evaluate(a, names, algebra) for a in node.args])
 
 
@@ -97,14 +103,21 @@ def _float_floor(x: float) -> float:
     return float(math.floor(x)) if math.isfinite(x) else x
 
 
+def _float_sinh(x: float) -> float:
+    return math.sinh(x) if abs(x) < 710 else math.copysign(math.inf, x)
+
+
 _MATH: dict[str, Callable[..., Any]] = {
-    **_ARITHMETIC, "**": operator.pow, "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "sin": math.sin,
-    "cos": math.cos, "abs": abs, "floor": _float_floor, "min": min, "max": max,
+    **ARITHMETIC, "**": operator.pow, "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "sin": math.sin,
+    "cos": math.cos, "abs": abs, "floor": _float_floor, "min": min, "max": max, "tanh": math.tanh, "log1p": math.log1p,
+    "log2": math.log2, "log10": math.log10, "expm1": math.expm1, "cosh": math.cosh, "sinh": _float_sinh,
+    "tan": math.tan, "sigmoid": lambda x: math.exp(min(x, 0.0)) / (1 + math.exp(-abs(x))),
+    "softplus": lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
 }  # fmt: skip
 
 
 class _Doubles(Algebra):
-    operations: Mapping[str, Callable[..., Any]] = {op: _double(f) for op, f in _MATH.items()}
+    operations = reading("doubles", {op: _double(f) for op, f in _MATH.items()})
 
     def number(self, value: Fraction) -> float:
         return float(value)
@@ -118,7 +131,7 @@ class _Doubles(Algebra):
 
 def float_value(node: Node, names: Names) -> float:
     """The expression in double precision; nan where it is undefined, inf where it overflows."""
-    return evaluate(node, {n: float(v) for n, v in names.items()}, _DOUBLES)
+    return evaluate(node, {n: float(v) for n, v in names.items()}, DOUBLES)
 
 
 def float_log(value: float) -> float:
@@ -142,11 +155,11 @@ def _rational_power(a: Fraction, b: Fraction) -> Fraction:
 
 
 class _Rationals(Algebra):
-    operations: Mapping[str, Callable[..., Any]] = {
-        **_ARITHMETIC, "**": _rational_power, "abs": abs, "min": min, "max": max,
+    operations = reading("rationals", {
+        **ARITHMETIC, "**": _rational_power, "abs": abs, "min": min, "max": max,
         "floor": lambda x: Fraction(math.floor(x)),
         **dict.fromkeys(("exp", "log", "sqrt", "sin", "cos"), _not_rational),
-    }  # fmt: skip
+    })  # fmt: skip
 
     def number(self, value: Fraction) -> Fraction:
         return value
@@ -164,6 +177,36 @@ def exact_value(node: Node, names: Names) -> Fraction | None:
         return evaluate(node, names, _RATIONALS)
     except (_NotRationalError, ZeroDivisionError, KeyError, FormulaError):
         return None
+
+
+def index_range(node: Node, names: Mapping[str, Fraction] | None = None) -> range | None:
+    """The indices of a sum node, or None while a parameter leaves its bounds open."""
+    bounds = []
+    for bound in node.args[1:]:
+        if bound.free() - set(names or {}):
+            return None
+        value = exact_value(bound, names or {})
+        if value is None or value.denominator != 1:
+            raise FormulaError("the bounds of a sum must be whole numbers", column=bound.column)
+        bounds.append(int(value))
+    if bounds[1] - bounds[0] + 1 > MAX_TERMS:
+        terms = bounds[1] - bounds[0] + 1
+        terms_text = str(terms) if terms < 10**12 else "too many"
+        raise FormulaError(f"the sum has {terms_text} terms; at most {MAX_TERMS} are allowed", column=node.column)
+    return range(bounds[0], bounds[1] + 1)
+
+
+def expanded_size(node: Node) -> int:
+    """How many parts the expression has when every sum and every derived function is written out."""
+    inside = [expanded_size(a) for a in node.args]
+    if node.op == "sum":
+        indices = index_range(node)
+        return inside[0] * (1 if indices is None else max(1, len(indices)))
+    if node.op in DERIVED:
+        parts = list(definition(node.op).walk())
+        uses = sum(n.op == "name" for n in parts)
+        return len(parts) + uses * (inside[0] - 1)
+    return 1 + sum(inside)
 
 
 # ---------------------------------------------------------------------------------------------------- Arb balls
@@ -192,12 +235,28 @@ def _whole_power(a: Any, n: Any) -> Any:
     return arb(0).union(ends[0]).union(ends[1]) if n % 2 == 0 else ends[0].union(ends[1])
 
 
-class _Balls(Algebra):
-    operations: Mapping[str, Callable[..., Any]] = {
-        **_ARITHMETIC, "**": ball_power, "exp": lambda x: ball_exp(x), "log": lambda x: x.log(),
-        "sqrt": lambda x: x.sqrt(), "sin": lambda x: x.sin(), "cos": lambda x: x.cos(), "abs": abs,
-        "floor": lambda x: x.floor(), "min": lambda x, y: x.min(y), "max": lambda x, y: x.max(y),
-    }  # fmt: skip
+def ball_exp(value: Any) -> Any:
+    """exp of a ball, with exp(-inf) = 0."""
+    from flint import arb
+
+    return arb(0) if value.is_exact() and value == arb("-inf") else value.exp()
+
+
+def ball_log(value: Any) -> Any:
+    """log of a ball, with log(0) = -inf."""
+    from flint import arb
+
+    return arb("-inf") if value.is_zero() else value.log()
+
+
+class Balls(Algebra):
+    """The meaning of a formula's parts for Arb balls."""
+
+    operations: Mapping[str, Callable[..., Any]] = reading("balls", {
+        **ARITHMETIC, "**": ball_power, "exp": ball_exp, "log": lambda x: x.log(), "sqrt": lambda x: x.sqrt(),
+        "sin": lambda x: x.sin(), "cos": lambda x: x.cos(), "abs": abs, "floor": lambda x: x.floor(),
+        "min": lambda x, y: x.min(y), "max": lambda x, y: x.max(y),
+    })  # fmt: skip
 
     def number(self, value: Fraction) -> Any:
         return to_ball(value)
@@ -213,8 +272,8 @@ class _Balls(Algebra):
 
     def where(self, node: Node, names: Names) -> Any:
         left, right = evaluate(node.args[0], names, self), evaluate(node.args[1], names, self)
-        yes = _COMPARE[str(node.value)](left, right)
-        no = _COMPARE[{"<": ">=", "<=": ">", ">": "<=", ">=": "<"}[str(node.value)]](left, right)
+        yes = COMPARE[str(node.value)](left, right)
+        no = COMPARE[OPPOSITE[str(node.value)]](left, right)
         if yes or no:
             return evaluate(node.args[2] if yes else node.args[3], names, self)
         a, b = (evaluate(n, names, self) for n in node.args[2:])
@@ -237,153 +296,4 @@ def ball_value(node: Node, names: Names) -> Any:
     return evaluate(node, {n: to_ball(v) for n, v in names.items()}, _BALLS)
 
 
-def ball_exp(value: Any) -> Any:
-    """exp of a ball, with exp(-inf) = 0."""
-    from flint import arb
-
-    return arb(0) if value.is_exact() and value == arb("-inf") else value.exp()
-
-
-def ball_log(value: Any) -> Any:
-    """log of a ball, with log(0) = -inf."""
-    from flint import arb
-
-    return arb("-inf") if value.is_zero() else value.log()
-
-
-# ---------------------------------------------------------------------------------------------------- arrays
-class _Arrays(Algebra):
-    def __init__(self) -> None:
-        import numpy
-
-        self.lib = numpy
-        one = {op: getattr(numpy, op) for op in ("exp", "log", "sqrt", "sin", "cos", "abs", "floor")}
-        self.operations = {**_ARITHMETIC, "**": numpy.power, "min": numpy.minimum, "max": numpy.maximum, **one}
-
-    def number(self, value: Fraction) -> Any:
-        return self.lib.float64(float(value))
-
-    def constant(self, name: str) -> float:
-        return _DOUBLES.constant(name)
-
-    def integer(self, value: Any) -> int | None:
-        return _DOUBLES.integer(float(value))
-
-    def where(self, node: Node, names: Names) -> Any:
-        left, right, a, b = (evaluate(n, names, self) for n in node.args)
-        return self.lib.where(_COMPARE[str(node.value)](left, right), a, b)
-
-
-def array_value(node: Node, weight: bool, names: Names) -> Any:
-    """The bias on a numpy array of distances, in double precision; nan where it is undefined."""
-    import numpy
-
-    with numpy.errstate(all="ignore"):
-        value = evaluate(node, names, _Arrays()) + numpy.zeros_like(names["t"])
-        return numpy.log(value) if weight else value
-
-
-# ---------------------------------------------------------------------------------------------------- tensors
-class _Tensors(Algebra):
-    def __init__(self) -> None:
-        import torch
-
-        self.is_tensor = torch.is_tensor
-        self.lib = torch
-        doubles = _DOUBLES.operations
-        one = {"exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt, "sin": torch.sin, "cos": torch.cos,
-               "abs": torch.abs, "floor": torch.floor}  # fmt: skip
-        two = {"min": torch.minimum, "max": torch.maximum}
-        self.operations = {
-            **_ARITHMETIC,
-            "**": lambda a, b: torch.pow(a, b) if self.is_tensor(a) or self.is_tensor(b) else doubles["**"](a, b),
-            "/": lambda a, b: a / b if self.is_tensor(a) or self.is_tensor(b) else doubles["/"](a, b),
-            **{op: self._one(f, doubles[op]) for op, f in one.items()},
-            **{op: self._two(f, doubles[op]) for op, f in two.items()},
-        }
-
-    def _one(self, tensor: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda x: tensor(x) if self.is_tensor(x) else plain(x)
-
-    def _two(self, tensor: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Any]:
-        def call(x: Any, y: Any) -> Any:
-            if not self.is_tensor(x) and not self.is_tensor(y):
-                return plain(x, y)
-            like = x if self.is_tensor(x) else y
-            return tensor(*(self.lib.as_tensor(v, dtype=like.dtype, device=like.device) for v in (x, y)))
-
-        return call
-
-    def number(self, value: Fraction) -> float:
-        return float(value)
-
-    def constant(self, name: str) -> float:
-        return _DOUBLES.constant(name)
-
-    def integer(self, value: Any) -> int | None:
-        return _DOUBLES.integer(float(value))
-
-    def where(self, node: Node, names: Names) -> Any:
-        """Each branch is taken only at distances where it counts, so that no nan reaches a gradient."""
-        torch, t = self.lib, names["t"]
-        left, right = evaluate(node.args[0], names, self), evaluate(node.args[1], names, self)
-        chosen = _COMPARE[str(node.value)](left, right)
-        if not self.is_tensor(chosen):
-            return evaluate(node.args[2] if chosen else node.args[3], names, self)
-        values = []
-        for mask, branch in ((chosen, node.args[2]), (~chosen, node.args[3])):
-            if not mask.any():
-                values.append(torch.zeros((), dtype=t.dtype, device=t.device))
-                continue
-            inside = torch.where(mask, t, -math.inf)
-            last = inside.amax(-1, keepdim=True)
-            safe = torch.where(torch.isinf(last), inside.amax(), last)
-            value = evaluate(branch, {**names, "t": torch.where(mask, t, safe)}, self)
-            values.append(torch.as_tensor(value, dtype=t.dtype, device=t.device))
-        return torch.where(chosen, *values)
-
-
-def torch_value(node: Node, weight: bool, names: Names) -> Any:
-    """The bias on a tensor of distances; parameters may be numbers or tensors that broadcast against t."""
-    import torch
-
-    value = evaluate(node, names, _Tensors()) + torch.zeros_like(names["t"])
-    return torch.log(value) if weight else value
-
-
-# ---------------------------------------------------------------------------------------------------- sympy
-class _Sympy(Algebra):
-    def __init__(self) -> None:
-        import sympy
-
-        self.lib = sympy
-        self.operations = {
-            **_ARITHMETIC, "**": operator.pow, "exp": sympy.exp, "log": sympy.log, "sqrt": sympy.sqrt, "sin": sympy.sin,
-            "cos": sympy.cos, "abs": sympy.Abs, "floor": sympy.floor, "min": sympy.Min, "max": sympy.Max,
-        }  # fmt: skip
-
-    def number(self, value: Fraction) -> Any:
-        return self.lib.Rational(value.numerator, value.denominator)
-
-    def constant(self, name: str) -> Any:
-        return self.lib.pi if name == "pi" else -self.lib.oo
-
-    def integer(self, value: Any) -> int | None:
-        return int(value) if value.is_Integer else None
-
-    def where(self, node: Node, names: Names) -> Any:
-        left, right, a, b = (evaluate(n, names, self) for n in node.args)
-        return self.lib.Piecewise((a, _COMPARE[str(node.value)](left, right)), (b, True))
-
-
-def sympy_value(node: Node) -> Any:
-    """The expression in sympy, with exact numbers."""
-    import sympy
-
-    names: dict[str, Any] = {name: sympy.Symbol(name, real=True) for name in node.free()}
-    names["t"] = sympy.Symbol("t", nonnegative=True)
-    return evaluate(node, names, _Sympy())
-
-
-_DOUBLES, _RATIONALS, _BALLS = _Doubles(), _Rationals(), _Balls()
-ball_algebra = _BALLS
+DOUBLES, _RATIONALS, _BALLS = _Doubles(), _Rationals(), Balls()

@@ -13,15 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from farfield.formula.grammar import MAX_MAGNITUDE, Parser
-from farfield.formula.tree import FormulaError, Node, expanded_size, fold, index_range, number, substitute
+from farfield.formula import algebras
+from farfield.formula.functions import primitive
+from farfield.formula.grammar import MAX_MAGNITUDE, Parser, literal
+from farfield.formula.text import decimal_text
+from farfield.formula.tree import FormulaError, Node, number, substitute
 
 if TYPE_CHECKING:
     from flint import arb
-
-__all__ = ["Formula", "FormulaError", "Node", "constant", "expanded_size", "fold", "index_range", "number", "parse"]
 
 MAX_LENGTH = 1000  # characters
 MAX_PARTS = 400  # nodes of the expression
@@ -45,6 +46,12 @@ class Formula:
         seen = sorted((n.column, str(n.value)) for n in self.node.walk() if n.op == "name" and n.value in free)
         return tuple(dict.fromkeys(name for _, name in seen))
 
+    @cached_property
+    def primitive(self) -> Formula:
+        """The same formula with derived functions such as tanh written out: what theory works with."""
+        node = primitive(self.node)
+        return self if node is self.node else replace(self, node=node)
+
     def bind(self, values: Mapping[str, Fraction | float | int | str] | None = None, /, **more: Any) -> Formula:
         """The same formula with some parameters replaced by constants: numbers, or texts such as "log(2)/8"."""
         values = {**(values or {}), **more}
@@ -56,63 +63,69 @@ class Formula:
                 raise FormulaError(f"the formula has no parameter {name[:20]!r}: {has}{hint}", self.text(), 1)
         nodes = {name: constant(value) for name, value in values.items()}
         bound = replace(self, node=substitute(self.node, nodes), source="")
-        _check(bound.node, bound.text())
+        try:
+            if any(n.args for n in nodes.values()):
+                _check_size(bound.node)
+            _check_constants(bound.node, self.node, nodes)
+        except FormulaError as error:
+            error.text = bound.text()
+            raise
         return bound
 
     def __str__(self) -> str:
         return self.text()
 
-    # The readings: each is one fold with its own algebra (algebras.py).
+    # The readings; each is a table over the functions of the language.
     def text(self) -> str:
         """The formula as text that parses back to itself."""
-        from farfield.formula import text as spelling
+        from farfield.formula.text import text
 
-        return ("weight: " if self.weight else "") + spelling.text(self.node)
+        return ("weight: " if self.weight else "") + text(self.node)
 
     def latex(self) -> str:
         """The formula as LaTeX."""
-        from farfield.formula import text as spelling
+        from farfield.formula.latex import latex
 
-        return spelling.latex(self.node)
+        return latex(self.node)
+
+    def mathml(self) -> list[Any]:
+        """The formula as an element of MathML: its name, then its children."""
+        from farfield.formula.mathml import mathml
+
+        return mathml(self.node)
 
     def float(self, t: float, **parameters: float) -> float:
         """The bias at distance t in double precision; nan where it is undefined."""
-        from farfield.formula import algebras as readings
-
-        value = readings.float_value(self.node, {"t": t, **parameters})
-        return readings.float_log(value) if self.weight else value
+        value = algebras.float_value(self.node, {"t": t, **parameters})
+        return algebras.float_log(value) if self.weight else value
 
     def ball(self, t: Any, **parameters: Any) -> arb:
         """An Arb ball that contains the bias at t (a number, or a ball for a range) at the current precision."""
-        from farfield.formula import algebras as readings
-
-        value = readings.ball_value(self.node, {"t": t, **parameters})
-        return readings.ball_log(value) if self.weight else value
+        value = algebras.ball_value(self.node, {"t": t, **parameters})
+        return algebras.ball_log(value) if self.weight else value
 
     def weight_ball(self, t: Any, **parameters: Any) -> arb:
         """An Arb ball that contains the weight b(t) = exp(r(t))."""
-        from farfield.formula import algebras as readings
-
-        value = readings.ball_value(self.node, {"t": t, **parameters})
-        return value if self.weight else readings.ball_exp(value)
+        value = algebras.ball_value(self.node, {"t": t, **parameters})
+        return value if self.weight else algebras.ball_exp(value)
 
     def array(self, t: Any, **parameters: Any) -> Any:
         """The bias on a numpy array of distances in double precision."""
-        from farfield.formula import algebras as readings
+        from farfield.formula.libraries import array_value
 
-        return readings.array_value(self.node, self.weight, {"t": t, **parameters})
+        return array_value(self.node, self.weight, {"t": t, **parameters})
 
     def torch(self, t: Any, **parameters: Any) -> Any:
         """The bias on a tensor of distances, with gradients to the parameters that are tensors."""
-        from farfield.formula import algebras as readings
+        from farfield.formula.libraries import torch_value
 
-        return readings.torch_value(self.node, self.weight, {"t": t, **parameters})
+        return torch_value(self.node, self.weight, {"t": t, **parameters})
 
     def sympy(self) -> Any:
         """The formula as a sympy expression in t (a non-negative symbol) and real parameters."""
-        from farfield.formula import algebras as readings
+        from farfield.formula.libraries import sympy_value
 
-        return readings.sympy_value(self.node)
+        return sympy_value(self.node)
 
 
 def parse(text: str, *, weight: bool = False) -> Formula:
@@ -133,7 +146,8 @@ def parse(text: str, *, weight: bool = False) -> Formula:
         raise FormulaError("the formula is empty; type for example '-k*t'", text)
     try:
         node = Parser(body).whole()
-        _check(node, body)
+        _check_size(node)
+        _check_constants(node)
     except FormulaError as error:
         error.text = text
         raise
@@ -153,43 +167,53 @@ def constant(value: Fraction | float | int | str) -> Node:
     if isinstance(value, float) and not abs(value) < float("inf"):
         raise FormulaError(f"the value must be a finite number, not {value}", str(value))
     exact = Fraction(str(value)) if isinstance(value, float) else Fraction(value)  # 0.1 means one tenth
-    return parse(Formula(number(exact)).text()).node  # under the same limits as a typed number
+    if max(exact.numerator.bit_length(), exact.denominator.bit_length()) > 4 * MAX_MAGNITUDE:
+        raise FormulaError(f"the number is beyond 10**{MAX_MAGNITUDE} or its inverse")
+    node = number(exact)
+    for part in node.walk():  # under the same limits as a typed number
+        if isinstance(part.value, Fraction):
+            literal(decimal_text(part.value))
+    return node
 
 
-def _check(node: Node, text: str) -> None:
-    """Refuse what is too large, a misplaced -inf, and a constant part that is no sane number."""
-    from farfield.formula import algebras as readings
-
-    def fail(sentence: str, column: int) -> NoReturn:
-        raise FormulaError(sentence, text, column)
-
+def _check_size(node: Node) -> None:
+    """Refuse what is too large, and a misplaced -inf."""
     parts = sum(1 for _ in node.walk())
     if parts > MAX_PARTS:
-        fail(f"the formula has {parts} parts; at most {MAX_PARTS} are allowed", 1)
-    level, layer = 0, [node]
-    while layer:
-        level, layer = level + 1, [a for n in layer for a in n.args]
-        if level > MAX_DEPTH:
-            fail(f"the formula is more than {MAX_DEPTH} operations deep", layer[0].column if layer else 1)
+        raise FormulaError(f"the formula has {parts} parts; at most {MAX_PARTS} are allowed")
     branches = {id(b) for n in node.walk() if n.op == "where" for b in n.args[2:]}
     for n in node.walk():
         if n.op == "-inf" and id(n) not in branches:
-            fail("'-inf' may stand only as a branch of where(...)", n.column)
+            raise FormulaError("'-inf' may stand only as a branch of where(...)", column=n.column)
+    _check_depth(node)
+    if algebras.expanded_size(node) > MAX_EXPANDED:
+        raise FormulaError(f"the sums written out have more than {MAX_EXPANDED} parts", column=node.column)
+    _check_depth(primitive(node))
 
-    try:
-        size = expanded_size(node)
-    except FormulaError as error:
-        fail(error.sentence, error.column)
-    if size > MAX_EXPANDED:
-        fail(f"the sums written out have more than {MAX_EXPANDED} parts", node.column)
 
-    for n in node.walk():
-        if n.op == "**" and not n.args[1].free():
-            exponent = readings.float_value(n.args[1], {})
-            if not abs(exponent) <= MAX_EXPONENT:
-                fail(f"the exponent must lie between -{MAX_EXPONENT} and {MAX_EXPONENT}", n.args[1].column)
-        if n.args and n.op != "where" and not n.free():
-            value = readings.float_value(n, {})
-            if not abs(value) <= 10.0**MAX_MAGNITUDE:
-                fault = "is not a real number" if value != value else f"is beyond 10**{MAX_MAGNITUDE}"
-                fail(f"a constant part of the formula {fault}", n.column)
+def _check_depth(node: Node) -> None:
+    level, layer = 0, [node]
+    while layer:
+        level, column, layer = level + 1, layer[0].column, [a for n in layer for a in n.args]
+        if level > MAX_DEPTH:
+            raise FormulaError(f"the formula is more than {MAX_DEPTH} operations deep", column=column)
+
+
+def _check_constants(node: Node, before: Node | None = None, bound: Mapping[str, Node] | None = None) -> None:
+    """Refuse a constant part that is no sane number; after binding, only the parts that changed are looked at."""
+    if before is not None and (before.op == "name" or before.free().isdisjoint(bound or {})):
+        return
+    for i, part in enumerate(node.args):
+        _check_constants(part, None if before is None else before.args[i], bound)
+    if node.op == "sum":
+        algebras.index_range(node)
+    if node.op == "**" and not node.args[1].free():
+        exponent = algebras.float_value(node.args[1], {})
+        if not abs(exponent) <= MAX_EXPONENT:
+            sentence = f"the exponent must lie between -{MAX_EXPONENT} and {MAX_EXPONENT}"
+            raise FormulaError(sentence, column=node.args[1].column)
+    if node.args and node.op != "where" and not node.free():
+        value = algebras.float_value(node, {})
+        if not abs(value) <= 10.0**MAX_MAGNITUDE:
+            fault = "is not a real number" if value != value else f"is beyond 10**{MAX_MAGNITUDE}"
+            raise FormulaError(f"a constant part of the formula {fault}", column=node.column)

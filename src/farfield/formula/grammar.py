@@ -18,17 +18,18 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NoReturn
 
+from farfield.formula.functions import CALLS
 from farfield.formula.tree import FormulaError, Node
 
 MAX_NESTING = 40  # brackets, signs and powers inside one another
 MAX_DIGITS = 50  # of one number
 MAX_MAGNITUDE = 300  # a constant lies within 10 ** +-MAX_MAGNITUDE
 
-FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "sin": 1, "cos": 1, "abs": 1, "floor": 1, "min": 2, "max": 2}
+FORMS = ("sum", "where")  # functions with a grammar of their own
 COMPARISONS = ("<", "<=", ">", ">=")
 _SPELLINGS = {
-    "ln": "log", "log1p": "log(1 + ...)", "log2": "log(...)/log(2)", "log10": "log(...)/log(10)", "cosine": "cos",
-    "sine": "sin", "power": "**", "pow": "**", "root": "sqrt", "maximum": "max", "minimum": "min", "absolute": "abs",
+    "ln": "log", "cosine": "cos", "sine": "sin", "tangent": "tan", "logistic": "sigmoid", "power": "**",
+    "pow": "**", "root": "sqrt", "maximum": "max", "minimum": "min", "absolute": "abs",
     "sigma": "sum", "piecewise": "where", "if": "where",
 }  # fmt: skip
 _NOT_PARAMETERS = {
@@ -60,6 +61,17 @@ _TOKEN = re.compile(
     r"|(?P<sign>\*\*|//|<=|>=|[-+*/(),<>])|(?P<space>[ \t]+)"
 )
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def literal(word: str, column: int = 1) -> Fraction:
+    """The exact value of a typed number, unless it is beyond all measure."""
+    mantissa, _, exponent = word.lower().partition("e")
+    if len(mantissa) > MAX_DIGITS:
+        sentence = f"the number has {len(mantissa)} digits; at most {MAX_DIGITS} are allowed"
+        raise FormulaError(sentence, word, column)
+    if len(exponent) > 5 or abs(int(exponent or 0)) + len(mantissa) > MAX_MAGNITUDE:
+        raise FormulaError(f"the number is beyond 10**{MAX_MAGNITUDE} or its inverse", word, column)
+    return Fraction(mantissa.rstrip(".") + ("e" + exponent if exponent else ""))
 
 
 class Parser:
@@ -172,7 +184,7 @@ class Parser:
         kind, word, column = self.tokens[self.at]
         if kind == "number":
             self.at += 1
-            return Node("number", (), self.literal(word, column), column)
+            return Node("number", (), literal(word, column), column)
         if kind == "name":
             self.at += 1
             if self.take("("):
@@ -193,20 +205,12 @@ class Parser:
             else f"a number, a name or a bracket should stand before {word!r}"
         )
 
-    def literal(self, word: str, column: int) -> Fraction:
-        mantissa, _, exponent = word.lower().partition("e")
-        if len(mantissa) > MAX_DIGITS:
-            self.fail(f"the number has {len(mantissa)} digits; at most {MAX_DIGITS} are allowed", column)
-        if len(exponent) > 5 or abs(int(exponent or 0)) + len(mantissa) > MAX_MAGNITUDE:
-            self.fail(f"the number is beyond 10**{MAX_MAGNITUDE} or its inverse", column)
-        return Fraction(mantissa.rstrip(".") + ("e" + exponent if exponent else ""))
-
     def name(self, word: str, column: int) -> Node:
         if word == "pi":
             return Node("pi", column=column)
         if word in self.indices:
             return Node("name", (), word, column)
-        if word in FUNCTIONS or word in ("sum", "where"):
+        if word in CALLS or word in FORMS:
             self.fail(f"'{word}' is a function; write {word}(...)", column)
         if word in _SPELLINGS and word != "if":
             self.fail(f"'{word}' is not known; write '{_SPELLINGS[word]}'", column)
@@ -222,17 +226,17 @@ class Parser:
             return self.sum(column)
         if word == "where":
             return self.where(column)
-        if word not in FUNCTIONS:
-            near = difflib.get_close_matches(word.lower()[:20], [*FUNCTIONS, "sum", "where"], 1)
+        if word not in CALLS:
+            near = difflib.get_close_matches(word.lower()[:20], [*CALLS, *FORMS], 1)
             hint = _SPELLINGS.get(word) or (near[0] if near else "")
-            known = ", ".join([*FUNCTIONS, "sum", "where"])
+            known = ", ".join([*CALLS, *FORMS])
             ask = f"write '{hint}'" if hint else f"known are {known}; a product is written with '*'"
             self.fail(f"the function {word[:20]!r} is not known; {ask}", column)
         args = [self.expression()]
         while self.take(","):
             args.append(self.expression())
         self.need(")", f"to close {word}(")
-        wanted = FUNCTIONS[word]
+        wanted = CALLS[word]
         if len(args) != wanted:
             self.fail(f"{word} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}", column)
         return Node(word, tuple(args), column=column)
@@ -267,7 +271,7 @@ class Parser:
             depth += (word == "(") - (word == ")")
             place += 1
         kind, word, column = self.tokens[place + 1]
-        if kind != "name" or not _PARAMETER.fullmatch(word) or word in {"t", "pi", "sum", "where", *FUNCTIONS}:
+        if kind != "name" or not _PARAMETER.fullmatch(word) or word in {"t", "pi", *CALLS, *FORMS}:
             self.fail("the second argument of sum is its index, such as j", column)
         return word
 

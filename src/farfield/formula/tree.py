@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-MAX_TERMS = 1024  # of one sum
-
 
 class FormulaError(ValueError):
     """A text that is no formula: one sentence, the column, and a caret under the text."""
@@ -29,10 +27,29 @@ class FormulaError(ValueError):
 class Node:
     """One part of a formula: an operation and what it is applied to."""
 
-    op: str  # "number", "name", "pi", "-inf", "neg", "+", ..., a function, "where", "sum"
+    op: str  # "number", "name", "pi", "-inf", "where", "sum", or one of functions.OPERATORS and functions.CALLS
     args: tuple[Node, ...] = ()
     value: Fraction | str = ""  # of a number; a name; the comparison of a where; the index of a sum
     column: int = field(default=1, compare=False, repr=False)
+    _free: frozenset[str] = field(init=False, compare=False, repr=False)
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.op == "name":
+            free = frozenset((str(self.value),))
+        else:
+            free = frozenset().union(*(a._free for a in self.args))
+            if self.op == "sum" and self.value in free:
+                body, *bounds = self.args
+                free = (body._free - {str(self.value)}).union(*(b._free for b in bounds))
+        object.__setattr__(self, "_free", free)
+        object.__setattr__(self, "_hash", hash((self.op, self.args, self.value)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Node, (self.op, self.args, self.value, self.column)  # hashes of texts differ between processes
 
     def walk(self) -> Iterator[Node]:
         """This node and everything below it, without recursion."""
@@ -44,11 +61,10 @@ class Node:
 
     def free(self) -> frozenset[str]:
         """The names in it that no sum binds."""
-        if self.op == "name":
-            return frozenset((str(self.value),))
-        inside = frozenset().union(*(a.free() for a in self.args[:1]))
-        outside = frozenset().union(*(a.free() for a in self.args[1:]))
-        return (inside - {str(self.value)} if self.op == "sum" else inside) | outside
+        return self._free
+
+
+T = Node("name", (), "t")
 
 
 def number(value: Fraction | int, column: int = 1) -> Node:
@@ -66,34 +82,6 @@ def number(value: Fraction | int, column: int = 1) -> Node:
     return Node("/", (top, bottom), column=column)
 
 
-def index_range(node: Node, names: Mapping[str, Fraction] | None = None) -> range | None:
-    """The indices of a sum node, or None while a parameter leaves its bounds open."""
-    from farfield.formula import algebras as readings
-
-    bounds = []
-    for bound in node.args[1:]:
-        if bound.free() - set(names or {}):
-            return None
-        value = readings.exact_value(bound, names or {})
-        if value is None or value.denominator != 1:
-            raise FormulaError("the bounds of a sum must be whole numbers", column=bound.column)
-        bounds.append(int(value))
-    if bounds[1] - bounds[0] + 1 > MAX_TERMS:
-        terms = bounds[1] - bounds[0] + 1
-        terms_text = str(terms) if terms < 10**12 else "too many"
-        raise FormulaError(f"the sum has {terms_text} terms; at most {MAX_TERMS} are allowed", column=node.column)
-    return range(bounds[0], bounds[1] + 1)
-
-
-def expanded_size(node: Node) -> int:
-    """How many parts the expression has when every sum is written out."""
-    inside = [expanded_size(a) for a in node.args]
-    if node.op != "sum":
-        return 1 + sum(inside)
-    indices = index_range(node)
-    return inside[0] * (1 if indices is None else max(1, len(indices)))
-
-
 def fold(node: Node, leaf: Callable[[Node], Any], join: Callable[[Node, list[Any]], Any]) -> Any:
     """Combine a tree bottom-up: `leaf` for what has no parts, `join` for an operation and its combined parts."""
     if not node.args:
@@ -103,10 +91,12 @@ def fold(node: Node, leaf: Callable[[Node], Any], join: Callable[[Node, list[Any
 
 def substitute(node: Node, nodes: Mapping[str, Node]) -> Node:
     """The tree with free names replaced by other trees."""
+    if node.free().isdisjoint(nodes):
+        return node
     if node.op == "name":
-        return nodes.get(str(node.value), node)
+        return nodes[str(node.value)]
     if node.op == "sum":
         inner = {name: n for name, n in nodes.items() if name != node.value}
         body, *bounds = node.args
         return replace(node, args=(substitute(body, inner), *(substitute(b, nodes) for b in bounds)))
-    return replace(node, args=tuple(substitute(a, nodes) for a in node.args)) if node.args else node
+    return replace(node, args=tuple(substitute(a, nodes) for a in node.args))

@@ -14,6 +14,7 @@ from flint import arb
 
 from farfield.formula import Node
 from farfield.formula.algebras import Algebra, ball_power, evaluate, to_ball
+from farfield.formula.functions import reading
 
 _PLAIN = 10**6  # values within exp(+-this) are plain balls
 
@@ -131,12 +132,12 @@ def _choose(wanted: int) -> Callable[[Value, Value], Value]:
 
 
 class _Logarithmic(Algebra):
-    operations: Mapping[str, Callable[..., Any]] = {
+    operations: Mapping[str, Callable[..., Any]] = reading("checker's logarithmic scale", {
         "+": add, "-": lambda x, y: add(x, _negate(y)), "*": multiply, "/": _divide, "neg": _negate, "**": _power,
         "exp": _exp, "log": _log, "sqrt": _sqrt, "floor": _floor, "sin": _wave(lambda x: _ball(x).sin()),
         "cos": _wave(lambda x: _ball(x).cos()), "abs": lambda x: Large(1, x.size) if isinstance(x, Large) else abs(x),
         "min": _choose(-1), "max": _choose(1),
-    }  # fmt: skip
+    })  # fmt: skip
 
     def number(self, value: Fraction) -> Value:
         return to_ball(value)

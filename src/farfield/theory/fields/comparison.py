@@ -95,7 +95,7 @@ def compare(
     found = [_series_or_none(f) for f in (one, other)]
     if found[0] is None or found[1] is None:
         return _with_divergent(names, found)
-    smaller, steps = _decide(one, other, found[0], found[1], names)
+    smaller, steps = _decide(one.primitive, other.primitive, found[0], found[1], names)
     if smaller == "equal":
         return Comparison(*names, smaller, tuple(steps))
     crossings, intervals, lowest = _crossings(found[0], found[1], {"a": -1, "b": 1}.get(smaller or "", 0))
@@ -128,14 +128,14 @@ def _with_divergent(names: tuple[str, str], found: list[Series | None]) -> Compa
 
 def _decide(one: Formula, other: Formula, a: Series, b: Series, names: tuple[str, str]) -> tuple[str | None, list[str]]:
     """The order as epsilon -> 0 from the limit of r_a - r_b, with its steps."""
-    from farfield.theory.verdict import growth
+    from farfield.theory.verdict import reader
 
     if one == other:
         return "equal", ["both are the same formula"]
     shapes = [shape(f) for f in (one, other)]
     if shapes[0] is not None and shapes[1] is not None and _but_constant(shapes[0]) == _but_constant(shapes[1]):
         return "equal", ["the two biases differ by a constant, which scales the weights: shares stay the same"]
-    gap = growth.compare(one, other)
+    gap = reader.compare(one, other)
     steps = [f"a is {names[0]}, b is {names[1]}", *gap.steps]
     if gap.limit in ("+inf", "-inf"):
         first, last = names if gap.limit == "-inf" else names[::-1]

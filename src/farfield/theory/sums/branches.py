@@ -15,13 +15,14 @@ from flint import arb, fmpz
 
 from farfield.formula import Formula, Node, number
 from farfield.formula.algebras import exact_value
+from farfield.formula.functions import SWITCHES, reading
+from farfield.formula.tree import substitute
 from farfield.theory.errors import UndecidedError
 from farfield.theory.exact.logarithms import log_form, product_form
 from farfield.theory.exact.precision import precision
 from farfield.theory.sums.evaluation import compiled
 from farfield.theory.sums.shapes import polynomial, shape_of_node
 
-_SWITCHES = ("where", "min", "max", "abs")
 _FARTHEST = 4096  # a switch beyond 2**this is not looked for
 _MOST_PIECES = 200
 
@@ -47,7 +48,7 @@ def pieces(formula: Formula, start: int) -> list[Piece]:
 
 
 def has_switch(node: Node) -> bool:
-    return any(n.op in _SWITCHES and n.free() for n in node.walk())
+    return any(n.op in SWITCHES and n.free() for n in node.walk())
 
 
 def _cut(node: Node, first: int, last: int | None) -> Iterator[tuple[int, int | None, Node]]:
@@ -71,7 +72,7 @@ def _cut(node: Node, first: int, last: int | None) -> Iterator[tuple[int, int | 
 def _first_switch(node: Node) -> Node | None:
     """A switch whose condition holds no other switch; None if the formula has none that depends on t."""
     if node.op == "sum":
-        if any(n.op in _SWITCHES and n.free() for n in node.walk()):
+        if any(n.op in SWITCHES and n.free() for n in node.walk()):
             raise UndecidedError("a switch inside a sum cannot be cut into pieces")
         return None
     condition = node.args[:2] if node.op == "where" else node.args
@@ -79,7 +80,7 @@ def _first_switch(node: Node) -> Node | None:
         inner = _first_switch(part)
         if inner is not None:
             return inner
-    if node.op in _SWITCHES and node.free():
+    if node.op in SWITCHES and node.free():
         return node
     for part in node.args[2:] if node.op == "where" else ():
         inner = _first_switch(part)
@@ -118,9 +119,7 @@ def sign_at(node: Node, t: int) -> int:
 
 def at(node: Node, t: int) -> Node:
     """The expression with t replaced by a whole number."""
-    if node.op == "name":
-        return number(t) if node.value == "t" else node
-    return replace(node, args=tuple(at(a, t) for a in node.args)) if node.args else node
+    return substitute(node, {"t": number(t)})
 
 
 def ratio_at(formula: Formula, t: int, unit: Node) -> Fraction | None:
@@ -209,33 +208,67 @@ def _edges(sign_of: Callable[[int], int], first: int, last: int | None) -> list[
 
 def direction(node: Node, first: int) -> int | None:
     """+1 if the expression does not fall for real t >= first, -1 if it does not rise, 0 if constant, else None."""
-    op, args = node.op, node.args
     if not node.free():
         return 0
-    if op == "name":
-        return 1
-    if op in ("exp", "log", "sqrt", "floor"):
-        return direction(args[0], first)
-    if op == "neg":
-        inner = direction(args[0], first)
-        return None if inner is None else -inner
-    if op in ("+", "-", "min", "max"):
-        left, right = direction(args[0], first), direction(args[1], first)
+    return 1 if node.op == "name" else _DIRECTIONS[node.op](node, first)
+
+
+def _as_its_argument(node: Node, first: int) -> int | None:
+    return direction(node.args[0], first)
+
+
+def _opposite(node: Node, first: int) -> int | None:
+    inner = direction(node.args[0], first)
+    return None if inner is None else -inner
+
+
+def _both(right_sign: int) -> Callable[[Node, int], int | None]:
+    def rule(node: Node, first: int) -> int | None:
+        left, right = (direction(a, first) for a in node.args)
         if left is None or right is None:
             return None
-        right = -right if op == "-" else right
+        right *= right_sign
         return (left or right) if left * right >= 0 else None
-    if op in ("*", "/") and not args[1].free():
-        inner = direction(args[0], first)
-        return None if inner is None else inner * sign_at(args[1], 0)
-    if op == "*" and not args[0].free():
-        inner = direction(args[1], first)
-        return None if inner is None else inner * sign_at(args[0], 0)
-    rising = [direction(a, first) == 1 and sign_at(a, first) >= 0 for a in args]
-    if op == "*" and all(rising):
-        return 1
-    if op == "/" and not args[0].free() and rising[1]:
-        return -sign_at(args[0], 0)
-    if op == "**" and not args[1].free() and rising[0]:
-        return sign_at(args[1], 0)
-    return None
+
+    return rule
+
+
+def _scaled(moving: Node, factor: Node, first: int) -> int | None:
+    inner = direction(moving, first)
+    return None if inner is None else inner * sign_at(factor, 0)
+
+
+def _rising(node: Node, first: int) -> bool:
+    """Whether the expression is not negative and does not fall from `first` on."""
+    return direction(node, first) == 1 and sign_at(node, first) >= 0
+
+
+def _product(node: Node, first: int) -> int | None:
+    left, right = node.args
+    if not right.free() or not left.free():
+        return _scaled(left, right, first) if not right.free() else _scaled(right, left, first)
+    return 1 if _rising(left, first) and _rising(right, first) else None
+
+
+def _quotient(node: Node, first: int) -> int | None:
+    top, bottom = node.args
+    if not bottom.free():
+        return _scaled(top, bottom, first)
+    return -sign_at(top, 0) if not top.free() and _rising(bottom, first) else None
+
+
+def _power(node: Node, first: int) -> int | None:
+    base, exponent = node.args
+    return sign_at(exponent, 0) if not exponent.free() and _rising(base, first) else None
+
+
+_DIRECTIONS: dict[str, Callable[[Node, int], int | None]] = reading("direction", {
+    **dict.fromkeys(("exp", "log", "sqrt", "floor"), _as_its_argument),
+    "neg": _opposite,
+    **dict.fromkeys(("+", "min", "max"), _both(1)),
+    "-": _both(-1),
+    "*": _product,
+    "/": _quotient,
+    "**": _power,
+    **dict.fromkeys(("sin", "cos", "abs", "where", "sum"), lambda *_: None),
+}, ("where", "sum"))  # fmt: skip

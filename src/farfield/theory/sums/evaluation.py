@@ -6,7 +6,6 @@ analytic) and the derivatives (power series), so that Euler-Maclaurin never sees
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -14,7 +13,9 @@ from typing import Any
 from flint import acb, arb, arb_series, ctx, fmpz
 
 from farfield.formula import Formula, FormulaError, Node, index_range, number
-from farfield.formula.algebras import ball_exp, ball_power, ball_value
+from farfield.formula.algebras import COMPARE, OPPOSITE, ball_exp, ball_power, ball_value
+from farfield.formula.functions import DERIVED, expand, reading
+from farfield.formula.tree import substitute
 from farfield.theory.errors import NotSmoothError
 
 Function = Callable[[Any, bool], Any]  # (value of t, must be analytic there) -> value
@@ -65,13 +66,12 @@ def _real_only(name: str) -> Callable[..., Any]:
     return call
 
 
-_OPERATIONS: dict[str, Callable[..., Any]] = {
+_RULES: dict[str, Callable[..., Any]] = reading("real and complex balls, power series", {
     "+": lambda x, y, _: x + y, "-": lambda x, y, _: x - y, "*": lambda x, y, _: x * y, "/": lambda x, y, _: x / y,
     "neg": lambda x, _: -x, "**": _power, "exp": _exp, "log": _log, "sqrt": _sqrt,
     "sin": lambda x, _: x.sin(), "cos": lambda x, _: x.cos(),
     **{name: _real_only(name) for name in ("abs", "floor", "min", "max")},
-}  # fmt: skip
-_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+})  # fmt: skip
 
 
 def _constant(node: Node) -> Function:
@@ -85,21 +85,12 @@ def _constant(node: Node) -> Function:
     return call
 
 
-def with_index(body: Node, name: str, value: int) -> Node:
-    """The body of a sum with its index replaced by a number."""
-    if body.op == "name":
-        return number(value) if body.value == name else body
-    if not body.args or (body.op == "sum" and body.value == name):
-        return body
-    return Node(body.op, tuple(with_index(a, name, value) for a in body.args), body.value, body.column)
-
-
 def _sum(node: Node) -> Function:
     """A sum written out; its values are kept, because heads that differ outside it share them (sandwich)."""
     indices = index_range(node)
     if indices is None:
         raise FormulaError("the bounds of a sum must be constants", column=node.column)
-    terms = [compiled(with_index(node.args[0], str(node.value), j)) for j in indices]
+    terms = [compiled(substitute(node.args[0], {str(node.value): number(j)})) for j in indices]
     kept: dict[tuple[int, int], Any] = {}
 
     def call(x: Any, analytic: bool) -> Any:
@@ -121,8 +112,7 @@ def _sum(node: Node) -> Function:
 
 def _where(node: Node) -> Function:
     left, right, yes, no = (compiled(a) for a in node.args)
-    holds = _COMPARE[str(node.value)]
-    fails = _COMPARE[{"<": ">=", "<=": ">", ">": "<=", ">=": "<"}[str(node.value)]]
+    holds, fails = COMPARE[str(node.value)], COMPARE[OPPOSITE[str(node.value)]]
 
     def call(x: Any, analytic: bool) -> Any:
         if not isinstance(x, arb):
@@ -150,7 +140,9 @@ def compiled(node: Node) -> Function:
         return _sum(node)
     if node.op == "where":
         return _where(node)
-    operation = _OPERATIONS[node.op]
+    if node.op in DERIVED:
+        return compiled(expand(node))
+    operation = _RULES[node.op]
     parts = [compiled(a) for a in node.args]
     if len(parts) == 1:
         (inner,) = parts

@@ -20,8 +20,9 @@ from farfield.theory.exact.constants import rational
 from farfield.theory.exact.precision import precision
 from farfield.theory.sums.shapes import Log, Shape, ball, shape
 from farfield.theory.verdict.engines import Explicit
-from farfield.theory.verdict.growth import NOTHING, bias
+from farfield.theory.verdict.growth import NOTHING
 from farfield.theory.verdict.ladder import Rung, decide, excess
+from farfield.theory.verdict.reader import bias
 from farfield.theory.verdict.regions import Region
 
 _BUDGET = 2.0  # seconds of work for one bound

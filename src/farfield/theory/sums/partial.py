@@ -165,7 +165,8 @@ class Row:
     rough = False
 
     def __init__(self, formula: Formula, length: int, start: int = 0):
-        self.formula, self.length, self.start = formula, length, start
+        self.formula, self.length, self.start = formula.primitive, length, start
+        formula = self.formula
         self.weight = Weight(formula)
         if length <= start:
             raise ValueError(f"the row must be longer than the start, {start} tokens, not {length}")

@@ -62,7 +62,7 @@ def series(encoding: Encoding, start: int = 0, **parameters: Any) -> Series:
     """The certified series of an encoding, summed from t = start; an error if it does not converge."""
     if not isinstance(start, int) or start < 0:
         raise ValueError(f"the start must be a whole number >= 0, not {start}")
-    return _series(bound_formula(encoding, **parameters), start)
+    return _series(bound_formula(encoding, **parameters).primitive, start)
 
 
 def far_bound(formula: Formula) -> Far:

@@ -14,8 +14,10 @@ from typing import Any
 
 from farfield.formula import Formula, FormulaError, Node, index_range, number
 from farfield.formula.algebras import exact_value, to_ball
+from farfield.formula.functions import reading
+from farfield.formula.tree import substitute
 from farfield.theory.exact.precision import precision
-from farfield.theory.sums.evaluation import compiled, with_index
+from farfield.theory.sums.evaluation import compiled
 
 Constant = Fraction | Node  # a rational, or an exact expression without t
 _MOST_TERMS = 40
@@ -109,6 +111,7 @@ class LogPolynomial:
 
 Atom = Power | Log | LogLog | LogPolynomial | None  # None is the constant 1
 Shape = dict[Atom, Constant]  # the sum of coefficient * atom
+Rule = Callable[[Node], Shape | None]
 
 
 def _plain(c: Constant) -> Shape:
@@ -263,43 +266,34 @@ def _log_of_monic(lower: tuple[Constant, ...]) -> Shape:
     return {LogPolynomial(lower): Fraction(1)}
 
 
+# ---------------------------------------------------------------------------------------------------- reading
+def shape_of_node(node: Node) -> Shape | None:
+    """The shape of an expression in t, or None if it has none."""
+    if not node.free():
+        return _plain(simple(node))
+    return {Power(Fraction(0), Fraction(1)): Fraction(1)} if node.op == "name" else _SHAPES[node.op](node)
+
+
 def _shape_of_log(node: Node) -> Shape | None:
     """The shape of log(node)."""
-    op, args = node.op, node.args
     if not node.free():
         c = simple(node)
         return _plain(apply("log", c)) if sign(c) == 1 else None
-    if op in ("*", "/"):
-        left, right = _shape_of_log(args[0]), _shape_of_log(args[1])
-        if left is not None and right is not None:
-            return _add(left, right, Fraction(1 if op == "*" else -1))
-    if op == "exp":
-        return shape_of_node(args[0])
-    if op == "sqrt":
-        inner = _shape_of_log(args[0])
-        return None if inner is None else _scaled(inner, Fraction(1, 2))
-    if op == "**":
-        inner, exponent = _shape_of_log(args[0]), shape_of_node(args[1])
-        if inner is not None and exponent is not None:
-            return _product(inner, exponent)
-        return None
-    whole = shape_of_node(node)
-    return None if whole is None else _log_of_shape(whole)
+    return _log_of_whole(node) if node.op == "name" else _LOG_SHAPES[node.op](node)
 
 
-def _shape_of_sum(node: Node) -> Shape | None:
-    indices = index_range(node)
-    if indices is None or len(indices) > 64:
-        return None
-    total: Shape | None = {}
-    for j in indices:
-        term = shape_of_node(with_index(node.args[0], str(node.value), j))
-        total = None if total is None or term is None else _add(total, term)
-    return total
+def _of_shapes(rule: Callable[..., Shape | None]) -> Rule:
+    """The rule of an operation that needs only the shapes of its arguments."""
+
+    def apply_rule(node: Node) -> Shape | None:
+        parts = [shape_of_node(a) for a in node.args]
+        return None if any(p is None for p in parts) else rule(*parts)
+
+    return apply_rule
 
 
-def _shape_of_quotient(top: Shape | None, bottom: Shape | None) -> Shape | None:
-    if top is None or bottom is None or len(bottom) != 1:
+def _quotient(top: Shape, bottom: Shape) -> Shape | None:
+    if len(bottom) != 1:
         return None
     if is_constant(bottom):
         return _scaled(top, apply("/", Fraction(1), constant_part(bottom)))
@@ -307,34 +301,67 @@ def _shape_of_quotient(top: Shape | None, bottom: Shape | None) -> Shape | None:
     return None if inverse is None else _product(top, inverse)
 
 
-def shape_of_node(node: Node) -> Shape | None:
-    """The shape of an expression in t, or None if it has none."""
-    op, args = node.op, node.args
-    if not node.free():
-        return _plain(simple(node))
-    if op == "name":
-        return {Power(Fraction(0), Fraction(1)): Fraction(1)}
-    if op == "sum":
-        return _shape_of_sum(node)
-    if op == "log":
-        return _shape_of_log(args[0])
-    if op in ("exp", "sin", "cos", "abs", "min", "max", "where"):
+def _sum(node: Node) -> Shape | None:
+    indices = index_range(node)
+    if indices is None or len(indices) > 64:
         return None
-    parts = [shape_of_node(a) for a in args]
-    if any(p is None for p in parts):
-        return None
-    first, *rest = [p for p in parts if p is not None]
-    simple_rules: dict[str, Callable[[], Shape | None]] = {
-        "neg": lambda: _scaled(first, Fraction(-1)),
-        "+": lambda: _add(first, rest[0]),
-        "-": lambda: _add(first, rest[0], Fraction(-1)),
-        "*": lambda: _product(first, rest[0]),
-        "/": lambda: _shape_of_quotient(first, rest[0]),
-        "sqrt": lambda: _power(first, Fraction(1, 2)),
-        "**": lambda: _power(first, constant_part(rest[0])) if is_constant(rest[0]) else None,
-        "floor": lambda: first if _whole_valued(first) else None,
-    }
-    return simple_rules[op]()
+    total: Shape | None = {}
+    for j in indices:
+        term = shape_of_node(substitute(node.args[0], {str(node.value): number(j)}))
+        total = None if total is None or term is None else _add(total, term)
+    return total
+
+
+_SHAPES: dict[str, Rule] = reading("shape", {
+    "neg": _of_shapes(lambda a: _scaled(a, Fraction(-1))),
+    "+": _of_shapes(_add),
+    "-": _of_shapes(lambda a, b: _add(a, b, Fraction(-1))),
+    "*": _of_shapes(_product),
+    "/": _of_shapes(_quotient),
+    "**": _of_shapes(lambda a, b: _power(a, constant_part(b)) if is_constant(b) else None),
+    "sqrt": _of_shapes(lambda a: _power(a, Fraction(1, 2))),
+    "floor": _of_shapes(lambda a: a if _whole_valued(a) else None),
+    "log": lambda node: _shape_of_log(node.args[0]),
+    "sum": _sum,
+    **dict.fromkeys(("exp", "sin", "cos", "abs", "min", "max", "where"), lambda _: None),
+}, ("where", "sum"))  # fmt: skip
+
+
+def _log_of_whole(node: Node) -> Shape | None:
+    whole = shape_of_node(node)
+    return None if whole is None else _log_of_shape(whole)
+
+
+def _log_of_product(right_sign: int) -> Rule:
+    def rule(node: Node) -> Shape | None:
+        left, right = (_shape_of_log(a) for a in node.args)
+        if left is None or right is None:
+            return _log_of_whole(node)
+        return _add(left, right, Fraction(right_sign))
+
+    return rule
+
+
+def _log_of_power(node: Node) -> Shape | None:
+    inner, exponent = _shape_of_log(node.args[0]), shape_of_node(node.args[1])
+    return None if inner is None or exponent is None else _product(inner, exponent)
+
+
+def _log_of_root(node: Node) -> Shape | None:
+    inner = _shape_of_log(node.args[0])
+    return None if inner is None else _scaled(inner, Fraction(1, 2))
+
+
+_LOG_SHAPES: dict[str, Rule] = reading("shape of a logarithm", {
+    "*": _log_of_product(1),
+    "/": _log_of_product(-1),
+    "**": _log_of_power,
+    "exp": lambda node: shape_of_node(node.args[0]),
+    "sqrt": _log_of_root,
+    **dict.fromkeys(
+        ("+", "-", "neg", "log", "sin", "cos", "abs", "floor", "min", "max", "where", "sum"), _log_of_whole
+    ),
+}, ("where", "sum"))  # fmt: skip
 
 
 def _whole_valued(a: Shape) -> bool:

@@ -95,10 +95,12 @@ def check(
     try:
         if formula.parameters:
             domains = [p.domain for p in named.parameters if p.name in formula.parameters] if named else []
-            return _check_family(formula, domains, start, deadline)
-        return _check_concrete(formula, start, deadline)
+            verdict = _check_family(formula.primitive, domains, start, deadline)
+        else:
+            verdict = _check_concrete(formula.primitive, start, deadline)
     except UndecidedError as error:
-        return Verdict(formula.text(), "undecided", steps=[f"not decided: {error}"], start=start)
+        verdict = Verdict("", "undecided", steps=[f"not decided: {error}"], start=start)
+    return replace(verdict, formula=formula.text())
 
 
 def _check_concrete(formula: Formula, start: int, deadline: float) -> Verdict:

@@ -8,26 +8,26 @@ eventually the largest and one the smallest.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
 from farfield.formula import Formula, Node, number
 from farfield.formula.algebras import exact_value
+from farfield.formula.functions import WAVES, reading
 from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.verdict.engines import Asymptotic
-from farfield.theory.verdict.growth import Reader
 from farfield.theory.verdict.monomials import UNIT
+from farfield.theory.verdict.reader import Reader
 from farfield.theory.verdict.regions import Region
 
 MAX_WAVES = 3
-_MONOTONE = {"+", "-", "neg", "exp", "log", "sqrt", "floor", "min", "max"}  # in each argument, the others held
 
 
 def corners(formula: Formula, deadline: float) -> Iterator[tuple[str, Formula]]:
     """The formula with every wave at one of its extremes, and how to say so; nothing if that bounds nothing."""
-    reader = Reader(Asymptotic(Region(), 3, deadline), formula.node)
+    reader = Reader(Asymptotic(Region(), 3, deadline))
     waves = list(_waves(reader, formula.node, ()))
     if not 0 < len(waves) <= MAX_WAVES:
         return
@@ -43,15 +43,15 @@ def _waves(
     reader: Reader, node: Node, path: tuple[int, ...]
 ) -> Iterator[tuple[tuple[int, ...], tuple[Fraction, Fraction]]]:
     """The largest bounded waves below a node, each with its place and its extremes."""
-    if not any(n.op in ("sin", "cos") and "t" in n.free() for n in node.walk()):
+    if not any(n.op in WAVES and "t" in n.free() for n in node.walk()):
         return
     extremes = _extremes(reader, node)
     if extremes is not None:
         yield path, extremes
         return
     for i, arg in enumerate(node.args):
-        if any(n.op in ("sin", "cos") and "t" in n.free() for n in arg.walk()):
-            if not _monotone(reader, node, i):
+        if any(n.op in WAVES and "t" in n.free() for n in arg.walk()):
+            if not _MONOTONE[node.op](reader, node, i):
                 raise UndecidedError("an oscillation in which the weight is not monotone")
             yield from _waves(reader, arg, (*path, i))
 
@@ -68,19 +68,18 @@ def _extremes(reader: Reader, node: Node) -> tuple[Fraction, Fraction] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _monotone(reader: Reader, node: Node, i: int) -> bool:
-    """Whether a part is monotone in its i-th argument, for each large t."""
-    if node.op in _MONOTONE:
-        return True
-    if node.op == "*" or (node.op == "/" and i == 0):
-        return True
-    if node.op == "/":
-        return reader.sign(node.args[1]) != 0
-    if node.op == "**":
-        whole = exact_value(node.args[1], {})
-        odd = whole is not None and whole.denominator == 1 and whole % 2 == 1 and whole > 0
-        return odd or reader.sign(node.args[0]) > 0
-    return False
+def _power_is_monotone(reader: Reader, node: Node, i: int) -> bool:
+    whole = exact_value(node.args[1], {})
+    odd = whole is not None and whole.denominator == 1 and whole % 2 == 1 and whole > 0
+    return odd or reader.sign(node.args[0]) > 0
+
+
+_MONOTONE: dict[str, Callable[[Reader, Node, int], bool]] = reading("monotone in an argument, the others held", {
+    **dict.fromkeys(("+", "-", "neg", "*", "exp", "log", "sqrt", "floor", "min", "max"), lambda *_: True),
+    **dict.fromkeys(("sin", "cos", "abs", "where", "sum"), lambda *_: False),
+    "/": lambda reader, node, i: i == 0 or reader.sign(node.args[1]) != 0,
+    "**": _power_is_monotone,
+}, ("where", "sum"))  # fmt: skip
 
 
 def _at(node: Node, path: tuple[int, ...]) -> Node:

@@ -7,18 +7,20 @@ checked with balls at the first distances, and over ranges that are cut where th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flint import arb, fmpz
 
 from farfield.formula import Formula, FormulaError, Node
-from farfield.formula.algebras import Names, ball_algebra, evaluate, exact_value
+from farfield.formula.algebras import Balls, Names, ball_power, evaluate, exact_value
+from farfield.formula.functions import reading
 from farfield.theory.errors import FaultError, LargerStartError, MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact.precision import precision
 from farfield.theory.verdict.engines import Explicit
-from farfield.theory.verdict.growth import bias
 from farfield.theory.verdict.intervals import RANGES, Range
 from farfield.theory.verdict.ladder import starts
+from farfield.theory.verdict.reader import bias
 
 SINGLES = 64  # distances that are looked at one by one
 REACH = 1500  # without an explicit expansion, ranges go up to 2**REACH
@@ -45,24 +47,27 @@ def _divide(x: Any, y: Any) -> Any:
     return x / y
 
 
-class _Guarded(type(ball_algebra)):  # type: ignore[misc]
+def _power(x: Any, y: Any) -> Any:
+    whole = y.unique_fmpz() if y.is_exact() else None
+    if whole is not None and whole < 0:
+        _guard(x, x != 0, x.is_zero(), "a negative power of zero")
+    elif whole is None and not x > 0 and not y.is_nan():
+        bad = x < 0 or (x.is_zero() and y <= 0)
+        _guard(x, x >= 0 and y > 0, bad, "a real power of a number that is not positive")
+    return ball_power(x, y)
+
+
+_DEFINED_EVERYWHERE = ("+", "-", "*", "neg", "exp", "sin", "cos", "abs", "floor", "min", "max")
+_RULES: dict[str, Callable[..., Any]] = reading("balls with guards", {
+    **{op: Balls.operations[op] for op in _DEFINED_EVERYWHERE},
+    "log": _log, "sqrt": _sqrt, "/": _divide, "**": _power,
+})  # fmt: skip
+
+
+class _Guarded(Balls):
     """Balls, but every operation makes sure that it is defined."""
 
-    def __init__(self) -> None:
-        plain = ball_algebra.operations
-
-        def power(x: Any, y: Any) -> Any:
-            whole = y.unique_fmpz() if y.is_exact() else None
-            if whole is not None and whole >= 0:
-                return plain["**"](x, y)
-            if whole is not None:
-                _guard(x, x != 0, x.is_zero(), "a negative power of zero")
-            elif not x > 0 and not y.is_nan():
-                bad = x < 0 or (x.is_zero() and y <= 0)
-                _guard(x, x >= 0 and y > 0, bad, "a real power of a number that is not positive")
-            return plain["**"](x, y)
-
-        self.operations = {**plain, "log": _log, "sqrt": _sqrt, "/": _divide, "**": power}
+    operations = _RULES
 
     def sum(self, node: Node, names: Names) -> Any:
         if any(evaluate(bound, names, self).is_nan() for bound in node.args[1:]):

@@ -257,7 +257,7 @@ class Engine:
         rest = None if s.rest is None else (self.times(s.rest[0], inverse), self.scaled(s.rest[1], factor))
         return m, c, self.make([(self.times(x, inverse), y * factor) for x, y in s.terms[1:]], [rest])
 
-    def _series(self, d: Expansion, coefficient: Callable[[int], Const], bound: Callable[[int, Any], Any]) -> Expansion:
+    def series(self, d: Expansion, coefficient: Callable[[int], Const], bound: Callable[[int, Any], Any]) -> Expansion:
         """sum over k of coefficient(k) * d**k, with the remainder."""
         if not d.terms and d.rest is None:
             return self.constant(coefficient(0))
@@ -288,7 +288,7 @@ class Engine:
             return base
         return self.add(
             base,
-            self._series(
+            self.series(
                 d,
                 lambda k: rational(Fraction((-1) ** (k + 1), k)) if k else ZERO,
                 lambda order, size: 1 / ((order + 1) * (1 - size)),
@@ -324,7 +324,7 @@ class Engine:
         d = self.make(small, [s.rest])
         if not d.terms and d.rest is None:
             return Expansion(((big, factor),))
-        series = self._series(
+        series = self.series(
             d,
             lambda k: rational(Fraction(1, math.factorial(k))),
             lambda order, size: size.exp() / arb(math.factorial(order + 1)),
@@ -363,4 +363,4 @@ class Engine:
             growth = (x * (1 + size).log()).exp() if x > 0 else (x * (1 - size).log()).exp()
             return abs(constants.ball(binomial(order + 1))) * growth
 
-        return self.times_mono(self.scale(self._series(d, binomial, bound), lead), self.raised(m, e))
+        return self.times_mono(self.scale(self.series(d, binomial, bound), lead), self.raised(m, e))

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from farfield.formula import Formula, expanded_size
+from farfield.formula.functions import ROUGH
 
 TERMS = 1 << 16
 COST = 1 << 26  # parts times terms, at most
@@ -58,7 +59,7 @@ def weights(formula: Formula, start: int, terms: int) -> Any:
 
 def horizon(formula: Formula, start: int = 0, terms: int = TERMS) -> Horizon | None:
     """The practical horizon of a divergent series, or None if the growth has no minimum in sight."""
-    if not any(n.op in ("sin", "cos", "floor", "where", "max", "min", "abs") for n in formula.node.walk()):
+    if not any(n.op in ROUGH for n in formula.node.walk()):
         return None  # without pieces and waves the growth falls or rises for good
     import numpy as np
 

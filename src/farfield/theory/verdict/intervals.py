@@ -14,6 +14,7 @@ from flint import arb
 
 from farfield.formula import Node
 from farfield.formula.algebras import Algebra, Names, evaluate, to_ball
+from farfield.formula.functions import reading
 from farfield.theory.errors import FaultError
 
 INFINITY = arb("inf")
@@ -113,13 +114,13 @@ def _abs(x: Range) -> Range:
 class Ranges(Algebra):
     """The meaning of a formula's parts for ranges."""
 
-    operations = {  # noqa: RUF012 - never changed
+    operations = reading("ranges", {
         "+": Range.__add__, "-": Range.__sub__, "*": Range.__mul__, "/": lambda x, y: x * _inverse(y),
         "neg": Range.__neg__, "**": _power, "exp": _exp, "log": _log, "sqrt": _sqrt, "sin": _wave("sin"),
         "cos": _wave("cos"), "abs": _abs, "floor": lambda x: outward([x.low.floor()], [x.high.floor()]),
         "min": lambda x, y: Range(x.low.min(y.low), x.high.min(y.high)),
         "max": lambda x, y: Range(x.low.max(y.low), x.high.max(y.high)),
-    }  # fmt: skip
+    })  # fmt: skip
 
     def number(self, value: Fraction) -> Range:
         ball = to_ball(value)

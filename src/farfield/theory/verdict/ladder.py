@@ -23,8 +23,9 @@ from farfield.theory.exact.constants import ONE, ZERO, Const, rational
 from farfield.theory.exact.precision import precision
 from farfield.theory.verdict.engines import Asymptotic, Explicit
 from farfield.theory.verdict.expansion import MINUS, Engine, Expansion
-from farfield.theory.verdict.growth import LENGTHS, NOTHING, bias
+from farfield.theory.verdict.growth import NOTHING
 from farfield.theory.verdict.monomials import UNIT, ell, level
+from farfield.theory.verdict.reader import LENGTHS, bias
 from farfield.theory.verdict.regions import Region
 
 DEPTH = 6  # logarithms that are tried

@@ -8,17 +8,20 @@ slowly enough that sum of s(t) diverges, then so does the sum of q(t)*s(t) (Diri
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from farfield.formula import Formula, Node, number
 from farfield.formula.algebras import exact_value
+from farfield.formula.functions import WAVES, reading
 from farfield.theory.errors import UndecidedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import PI, ZERO, Const, rational
 from farfield.theory.verdict.engines import Asymptotic
-from farfield.theory.verdict.growth import Reader
+from farfield.theory.verdict.reader import Reader
 from farfield.theory.verdict.regions import Region
 
 Waves = dict[tuple[Const, Const], Const]  # (frequency, phase) -> amplitude of cos(frequency * t + phase)
@@ -51,7 +54,7 @@ def factor(formula: Formula) -> Factored | None:
             visit(node.args[0], e * power, absolute or power % 2 == 0)
         elif node.op == "exp":
             visit_log(node.args[0], e)
-        elif e > 0 and any(n.op in ("sin", "cos") and "t" in n.free() for n in node.walk()):
+        elif e > 0 and any(n.op in WAVES and "t" in n.free() for n in node.walk()):
             waves.append((node, e, absolute))
         else:
             rest.append((Node("abs", (node,)) if absolute else node, e))
@@ -81,40 +84,71 @@ def factor(formula: Formula) -> Factored | None:
 
 def polynomial(node: Node) -> Waves:
     """A trigonometric polynomial with linear phases as a sum of waves; UndecidedError if it is none."""
-    engine = Asymptotic(Region(), 3, math.inf)
-    reader = Reader(engine, node)
+    return _read(Reader(Asymptotic(Region(), 3, math.inf)), node)
 
-    def read(n: Node) -> Waves:
-        if "t" not in n.free():
-            return {(ZERO, ZERO): reader.constant(n)}
-        if n.op in ("+", "-"):
-            a, b = (read(x) for x in n.args)
-            return _add(a, b if n.op == "+" else multiply({(ZERO, ZERO): rational(-1)}, b))
-        if n.op == "neg":
-            return multiply({(ZERO, ZERO): rational(-1)}, read(n.args[0]))
-        if n.op == "*":
-            return multiply(read(n.args[0]), read(n.args[1]))
-        if n.op == "/" and "t" not in n.args[1].free():
-            return multiply(read(n.args[0]), {(ZERO, ZERO): constants.power(reader.constant(n.args[1]), Fraction(-1))})
-        if n.op == "**":
-            power = exact_value(n.args[1], {})
-            if power is not None and power.denominator == 1 and 0 < power <= 8:
-                base = read(n.args[0])
-                result = base
-                for _ in range(int(power) - 1):
-                    result = multiply(result, base)
-                return result
-        if n.op == "sum":
-            total: Waves = {}
-            for j in reader.indices_of(n):
-                total = _add(total, reader.at_index(n, j, read))
-            return total
-        if n.op in ("sin", "cos"):
-            frequency, phase = _linear(reader, n.args[0])
-            return _wave(frequency, phase - (PI * rational(Fraction(1, 2)) if n.op == "sin" else ZERO))
-        raise UndecidedError("an oscillating factor that is no trigonometric polynomial")
 
-    return read(node)
+def _read(reader: Reader, node: Node) -> Waves:
+    if "t" not in node.free():
+        return {(ZERO, ZERO): reader.constant(node)}
+    return _none(reader, node) if node.op == "name" else _RULES[node.op](reader, node)
+
+
+def _none(reader: Reader, node: Node) -> Waves:
+    raise UndecidedError("an oscillating factor that is no trigonometric polynomial")
+
+
+Rule = Callable[[Reader, Node], Waves]
+
+
+def _plus(sign: int) -> Rule:
+    def rule(reader: Reader, node: Node) -> Waves:
+        left, right = (_read(reader, a) for a in node.args)
+        return _add(left, _scaled(right, rational(sign)))
+
+    return rule
+
+
+def _quotient(reader: Reader, node: Node) -> Waves:
+    top, bottom = node.args
+    if "t" in bottom.free():
+        return _none(reader, node)
+    return _scaled(_read(reader, top), constants.power(reader.constant(bottom), Fraction(-1)))
+
+
+def _power(reader: Reader, node: Node) -> Waves:
+    power = exact_value(node.args[1], {})
+    if power is None or power.denominator != 1 or not 0 < power <= 8:
+        return _none(reader, node)
+    return functools.reduce(multiply, [_read(reader, node.args[0])] * int(power))
+
+
+def _sum(reader: Reader, node: Node) -> Waves:
+    total: Waves = {}
+    for j in reader.indices_of(node):
+        total = _add(total, reader.at_index(node, rational(j), lambda body: _read(reader, body)))
+    return total
+
+
+def _wave(shift: Const) -> Rule:
+    def rule(reader: Reader, node: Node) -> Waves:
+        frequency, phase = _linear(reader, node.args[0])
+        return {(frequency, phase + shift): rational(1)}
+
+    return rule
+
+
+_RULES: dict[str, Rule] = reading("trigonometric polynomials", {
+    "+": _plus(1),
+    "-": _plus(-1),
+    "neg": lambda reader, node: _scaled(_read(reader, node.args[0]), rational(-1)),
+    "*": lambda reader, node: multiply(*(_read(reader, a) for a in node.args)),
+    "/": _quotient,
+    "**": _power,
+    "sum": _sum,
+    "cos": _wave(ZERO),
+    "sin": _wave(PI * rational(Fraction(-1, 2))),
+    **dict.fromkeys(("exp", "log", "sqrt", "abs", "floor", "min", "max", "where"), _none),
+}, ("where", "sum"))  # fmt: skip
 
 
 def _linear(reader: Reader, node: Node) -> tuple[Const, Const]:
@@ -133,8 +167,8 @@ def _linear(reader: Reader, node: Node) -> tuple[Const, Const]:
     return frequency, phase
 
 
-def _wave(frequency: Const, phase: Const) -> Waves:
-    return {(frequency, phase): rational(1)}
+def _scaled(a: Waves, c: Const) -> Waves:
+    return {key: amplitude * c for key, amplitude in a.items()}
 
 
 def _add(a: Waves, b: Waves) -> Waves:

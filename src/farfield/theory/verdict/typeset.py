@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from farfield.formula import FormulaError, parse
-from farfield.formula import text as spelling
+from farfield.formula import latex as spelling
 from farfield.theory.checker.examination import statement
 
 if TYPE_CHECKING:

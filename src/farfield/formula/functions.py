@@ -1,0 +1,82 @@
+"""The operations of the language, the functions that others can express, and the tables that give each a meaning.
+
+A *reading* of formulas (doubles, balls, LaTeX, growth at infinity, ...) is a table with one rule for every operation in
+`OPERATIONS`. It is made with `reading`, which refuses a table that lacks a rule: a new function cannot be imported, let
+alone judged, before every reading knows it. A function in `DERIVED` needs no rule anywhere, because it is written out
+before it is read; a table may still have a better one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import TypeVar
+
+from farfield.formula.tree import Node, substitute
+
+Rule = TypeVar("Rule")
+
+OPERATORS = {"+": 2, "-": 2, "*": 2, "/": 2, "neg": 1, "**": 2}  # how many arguments each takes
+FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "sin": 1, "cos": 1, "abs": 1, "floor": 1, "min": 2, "max": 2}
+DERIVED = {  # each of one argument, which is called t here
+    "tanh": "1 - 2/(exp(2*t) + 1)",
+    "sigmoid": "1/(1 + exp(-t))",
+    "softplus": "log(1 + exp(t))",
+    "relu": "max(t, 0)",
+    "log1p": "log(1 + t)",
+    "log2": "log(t)/log(2)",
+    "log10": "log(t)/log(10)",
+    "expm1": "exp(t) - 1",
+    "cosh": "(exp(t) + exp(-t))/2",
+    "sinh": "(exp(t) - exp(-t))/2",
+    "tan": "sin(t)/cos(t)",
+}
+CALLS = {**FUNCTIONS, **dict.fromkeys(DERIVED, 1)}
+OPERATIONS = (*OPERATORS, *FUNCTIONS)
+WAVES = ("sin", "cos")
+SWITCHES = ("where", "min", "max", "abs")  # made of branches
+STATEMENTS = ("=", "!=", "<", "<=", ">", ">=", "->", "apply", "order", "...")  # parts of a proof, not of a formula
+ROUGH = (*WAVES, *SWITCHES, "floor")  # whatever may turn or jump again and again
+
+READINGS: dict[str, Mapping[str, object]] = {}  # every table, by name
+
+
+def reading(name: str, rules: Mapping[str, Rule], more: Iterable[str] = ()) -> dict[str, Rule]:
+    """A table with a rule for every operation, and for what else it has to know.
+
+    Args:
+        name: what the table gives, for the error and for the test that goes through all tables.
+        rules: one rule for each operation; derived functions may have one.
+        more: parts of a formula beside the operations that must have a rule, such as "where" and "sum".
+    """
+    needed = (*OPERATIONS, *more)
+    missing = [op for op in needed if op not in rules]
+    unknown = [op for op in rules if op not in needed and op not in DERIVED]
+    if missing or unknown:
+        what = f"has no rule for {', '.join(missing)}" if missing else f"has rules for the unknown {', '.join(unknown)}"
+        raise TypeError(f"the reading {name!r} of formulas {what}")
+    READINGS[name] = rules
+    return dict(rules)
+
+
+@cache
+def definition(name: str) -> Node:
+    """The expression in t that a derived function stands for."""
+    from farfield.formula.grammar import Parser
+
+    return Parser(DERIVED[name]).whole()
+
+
+def expand(node: Node) -> Node:
+    """A derived function applied to an argument, written out."""
+    return substitute(definition(node.op), {"t": node.args[0]})
+
+
+@lru_cache(maxsize=4096)
+def primitive(node: Node) -> Node:
+    """The expression with every derived function written out."""
+    args = tuple(primitive(a) for a in node.args)
+    if args != node.args:
+        node = replace(node, args=args)
+    return expand(node) if node.op in DERIVED else node

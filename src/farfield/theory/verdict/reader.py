@@ -1,0 +1,150 @@
+"""A formula at infinity: the walk that reads its parts as expansions, signs and logarithms (tables in growth.py)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from farfield.formula import Formula, FormulaError, Node
+from farfield.formula.algebras import evaluate, index_range
+from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedError
+from farfield.theory.exact import constants
+from farfield.theory.exact.constants import ONE, ZERO, Const
+from farfield.theory.exact.values import Constants
+from farfield.theory.verdict.engines import Asymptotic
+from farfield.theory.verdict.expansion import Engine, Expansion
+from farfield.theory.verdict.growth import EXPANSIONS, LOGARITHMS, NOTHING, SIGNS
+from farfield.theory.verdict.monomials import UNIT, ell
+from farfield.theory.verdict.regions import Region
+
+LENGTHS = (3, 6, 12, 24)  # terms of an expansion, tried in turn
+Read = TypeVar("Read")
+
+
+class Reader:
+    """Expansions, signs and logarithms of the parts of one formula in one engine."""
+
+    def __init__(self, engine: Engine):
+        self.engine = engine
+        self.constants = Constants(engine.region.sign)
+        self.indices: dict[str, Const] = {}
+        self.known: dict[tuple[str, Node], Expansion] = {}  # parts that occur again need not be expanded again
+
+    def constant(self, node: Node) -> Const:
+        """The exact value of a part without t."""
+        names = {name: self.indices.get(name) or self.engine.region.value(name) for name in node.free()}
+        return evaluate(node, names, self.constants)
+
+    def expand(self, node: Node) -> Expansion:
+        """The expansion of a part."""
+        key = ("part", node)
+        if key in self.known and not self.indices:
+            return self.known[key]
+        if node.op == "-inf":
+            return NOTHING
+        if "t" not in node.free():
+            result = self.engine.constant(self.constant(node))
+        else:
+            result = Expansion(((ell(0), ONE),)) if node.op == "name" else EXPANSIONS[node.op](self, node)
+        if not self.indices:  # in a sum the same part means something else at every index
+            self.known[key] = result
+        return result
+
+    def log(self, node: Node) -> Expansion:
+        """The expansion of log|part|: products become sums first, so that nothing cancels."""
+        key = ("log", node)
+        if key in self.known and not self.indices:
+            return self.known[key]
+        if "t" not in node.free():
+            c = self.constant(node)
+            if self.engine.region.sign(c) == 0:
+                raise UndefinedError("log of zero")
+            result = self.engine.constant(constants.log(c))
+        else:
+            result = Expansion(((ell(1), ONE),)) if node.op == "name" else LOGARITHMS[node.op](self, node)
+        if not self.indices:  # in a sum the same part means something else at every index
+            self.known[key] = result
+        return result
+
+    def sign(self, node: Node) -> int:
+        """The sign of a part for large t."""
+        if "t" not in node.free():
+            return self.engine.region.sign(self.constant(node))
+        return 1 if node.op == "name" else SIGNS[node.op](self, node)
+
+    # -- sums
+    def indices_of(self, node: Node) -> range:
+        """The indices of a sum whose bounds are known."""
+        bounds = {f"bound {i}": self.constant(b).rational for i, b in enumerate(node.args[1:])}
+        if None in bounds.values():
+            raise UndecidedError("the bounds of a sum are open")
+        names = tuple(Node("name", (), n) for n in bounds)
+        indices = index_range(Node("sum", (node.args[0], *names), node.value), bounds)  # type: ignore[arg-type]
+        assert indices is not None
+        return indices
+
+    def at_index(self, node: Node, j: Const, read: Callable[[Node], Read]) -> Read:
+        """The body of a sum, read at one index."""
+        name = str(node.value)
+        before = self.indices.get(name)
+        self.indices[name] = j
+        try:
+            return read(node.args[0])
+        finally:
+            if before is None:
+                del self.indices[name]
+            else:
+                self.indices[name] = before
+
+
+def bias(engine: Engine, formula: Formula) -> Expansion:
+    """The expansion of the bias r(t) = ln b(t); NOTHING where the weight is 0 for good."""
+    reader = Reader(engine)
+    if not formula.weight:
+        return reader.expand(formula.node)
+    try:
+        if reader.sign(formula.node) < 0:
+            raise UndefinedError("the weight is negative for large t")
+        return reader.log(formula.node)
+    except (UndecidedError, UndefinedError, MoreTermsError):
+        s = engine.led(reader.expand(formula.node))
+        if not s.terms and s.rest is None:
+            return NOTHING
+        raise
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The limit of r_a(t) - r_b(t) as t -> infinity: "+inf", "-inf", "constant", "bounded" or "unknown"."""
+
+    limit: str
+    value: Const | None
+    steps: tuple[str, ...]
+
+
+def compare(a: Formula, b: Formula, budget: float = 2.0) -> Gap:
+    """How the difference of two biases behaves at infinity, with the steps that show it."""
+    for length in LENGTHS:
+        engine = Asymptotic(Region(), length, time.thread_time() + budget)
+        try:
+            ra, rb = bias(engine, a), bias(engine, b)
+            if ra is NOTHING or rb is NOTHING:
+                limit = "constant" if ra is rb else "-inf" if ra is NOTHING else "+inf"
+                return Gap(limit, None, ("one of the weights is 0 from some distance on",))
+            gap = engine.led(engine.add(ra, engine.negative(rb)))
+            shown = (f"r_a(t) = {ra!r}", f"r_b(t) = {rb!r}", f"r_a(t) - r_b(t) = {gap!r}")
+            lead = gap.terms[0][0] if gap.terms else gap.rest[0] if gap.rest else UNIT
+            order = engine.compare(lead, UNIT)
+            if order > 0:
+                sign = engine.sign(gap)
+                return Gap("+inf" if sign > 0 else "-inf", None, shown)
+            if gap.rest is not None and engine.compare(gap.rest[0], UNIT) == 0:
+                return Gap("bounded", None, shown)
+            return Gap("constant", next((c for m, c in gap.terms if m == UNIT), ZERO), shown)
+        except MoreTermsError:
+            continue
+        except (UndecidedError, UndefinedError, FormulaError) as error:
+            return Gap("unknown", None, (str(error),))
+    return Gap("unknown", None, ("the expansions are too short to tell",))
