@@ -200,7 +200,9 @@ def truncation(
         at_fixed = changes(inputs, full, fixed)
         for name, total in against.items():
             for p, (low, high) in enumerate(edges):
-                total[layer, :, p] += at_fixed[name][0, :, low - fixed : high - fixed].mean(-1).cpu().numpy() / len(texts)
+                total[layer, :, p] += at_fixed[name][0, :, low - fixed : high - fixed].mean(-1).cpu().numpy() / len(
+                    texts
+                )
         if watch is not None:
             watch()
 

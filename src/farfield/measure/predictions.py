@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -35,16 +36,12 @@ def _of_series(
 ) -> dict[str, Any]:
     given = dict(values)
     said: dict[str, Any] = {"parameters": given, "verdict": "undecided", "horizon": None, "leak": None}
-    try:
+    with suppress(FormulaError):
         verdict = check(formula, parameters=given)
         said["verdict"] = verdict.verdict
         said["horizon"] = None if verdict.horizon is None else verdict.horizon.json()
-    except FormulaError:
-        pass
-    try:
+    with suppress(ValueError, UndecidedError):
         said["leak"] = float(leak(formula, training_length, length, **given).mid())
-    except (ValueError, UndecidedError):
-        pass
     return said
 
 

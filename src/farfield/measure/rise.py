@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from farfield.measure.statistics import draws
+from farfield.measure.statistics import draws, two_levels
 
 LEVEL = 0.02  # how far perplexity may rise and still count as level
 LEAST_GAIN = 0.05  # nats that context must gain within the training length, or a level curve says nothing
@@ -110,7 +111,9 @@ class Extrapolation:
             held = "holds" if self.by_definition else "fails"
             text += f" The paper's Definition {held}: the largest change either way is {self.largest_change:.2%}."
         if self.context_gain is not None and not self.uses_context:
-            text += f" It gains only {self.context_gain[0]:.2f} nats from context, and cannot lose what it does not use."
+            text += (
+                f" It gains only {self.context_gain[0]:.2f} nats from context, and cannot lose what it does not use."
+            )
         return text
 
     def json(self) -> dict[str, object]:
@@ -126,6 +129,27 @@ class Extrapolation:
             "context_gain": self.context_gain,
             "lengths": [asdict(one) for one in self.lengths],
         }
+
+
+def pooled(seeds: Sequence[Extrapolation]) -> Extrapolation:
+    """Several seeds of one model as one: mean changes and rises, errors from text and seeds (`two_levels`)."""
+    first = seeds[0]
+    lengths = []
+    for same in zip(*(one.lengths for one in seeds), strict=True):
+        change, change_error = two_levels([x.change for x in same], [x.change_error for x in same])
+        rise, rise_error = two_levels([x.rise for x in same], [x.rise_error for x in same])
+        said = answer(rise, rise_error, first.level)
+        lengths.append(LengthChange(same[0].length, change, change_error, rise, rise_error, said))
+    known = [one.context_gain for one in seeds if one.context_gain is not None]
+    gain = two_levels([g for g, _ in known], [e for _, e in known]) if known else None
+    return Extrapolation(first.training_length, first.level, lengths, gain)
+
+
+def from_json(fields: Mapping[str, Any]) -> Extrapolation:
+    """What `Extrapolation.json` wrote."""
+    gain = fields.get("context_gain")
+    lengths = [LengthChange(**one) for one in fields["lengths"]]
+    return Extrapolation(int(fields["training_length"]), float(fields["level"]), lengths, gain and (gain[0], gain[1]))
 
 
 def extrapolation(

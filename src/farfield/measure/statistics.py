@@ -60,15 +60,32 @@ def quantiles(counts: np.ndarray, shares: Sequence[float]) -> np.ndarray:
     return np.stack([(running < np.ceil(share * total)).sum(-1) for share in shares], -1)
 
 
-def ranks(values: Sequence[float]) -> np.ndarray:
+def two_levels(values: Sequence[float] | np.ndarray, errors: Sequence[float | None]) -> tuple[float, float | None]:
+    """The mean over seeds and its standard error, from what the text leaves open and from how much seeds differ.
+
+    All seeds are measured on the same text, so its error does not shrink with their number; that of the seeds does. Of
+    one seed only the first is known.
+
+    Args:
+        values: One for each seed.
+        errors: What the text leaves open of each; None where it is not known.
+    """
+    mean = float(np.mean(values))
+    if any(error is None for error in errors):
+        return mean, None
+    text = float(np.mean([error for error in errors if error is not None]))
+    seeds = float(np.var(values, ddof=1)) / len(values) if len(values) > 1 else 0.0
+    return mean, float(np.hypot(text, np.sqrt(seeds)))
+
+
+def ranks(values: Sequence[float] | np.ndarray) -> np.ndarray:
     """The ranks of values from 1, equal values sharing the mean of theirs; infinity is the largest."""
-    x = np.asarray(values, dtype=float)
-    below = (x[:, None] > x[None]).sum(1)
-    equal = (x[:, None] == x[None]).sum(1)
-    return below + (equal + 1) / 2
+    _, place, counts = np.unique(np.asarray(values, dtype=float), return_inverse=True, return_counts=True)
+    last = counts.cumsum()
+    return (last - (counts - 1) / 2)[place]
 
 
-def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+def rank_correlation(first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray) -> float | None:
     """Spearman's rank correlation; None for fewer than three pairs, or if one side is the same everywhere."""
     if len(first) < 3:
         return None
@@ -76,3 +93,41 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
     a, b = a - a.mean(), b - b.mean()
     size = np.sqrt((a @ a) * (b @ b))
     return None if size == 0 else float(a @ b / size)
+
+
+def cluster_interval(
+    first: Sequence[float], second: Sequence[float], *factors: Sequence[str], draws: int = DRAWS
+) -> tuple[float, float] | None:
+    """The 95 % interval of a rank correlation over points that are not independent, by bootstrap over clusters.
+
+    Args:
+        first: One side of the points.
+        second: The other.
+        factors: For each point the cluster that it belongs to, by one factor after another (encodings, texts). Every
+            draw takes the clusters of each factor with replacement, and with them all of their points: models of one
+            encoding are one observation, however many seeds they have.
+        draws: Of the bootstrap.
+
+    Returns:
+        The interval; None where the clusters are too few, less than four by the first factor.
+    """
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    levels = [np.unique(np.asarray(factor), return_inverse=True)[1] for factor in factors]
+    if not len(x) or levels[0].max() < 3:
+        return None
+    random = np.random.default_rng(0)
+    values = []
+    for _ in range(draws):
+        times = np.ones(len(x), dtype=int)
+        for level in levels:
+            count = level.max() + 1
+            if count > 1:
+                times *= np.bincount(random.integers(count, size=count), minlength=count)[level]
+        drawn = np.repeat(np.arange(len(x)), times)
+        value = rank_correlation(x[drawn], y[drawn]) if len(drawn) else None
+        if value is not None:
+            values.append(value)
+    if len(values) < draws // 2:
+        return None
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)

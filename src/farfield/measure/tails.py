@@ -52,8 +52,8 @@ def tail_formula(bias: Formula, tail: str, training_length: int) -> Formula:
         unknown = sorted(parse(word).node.free() - set(NAMES))
         if unknown:
             raise ValueError(
-                f"The tail {tail.strip()[:60]!r} has the name {unknown[0]!r}: it may have t, m (the training length), r "
-                "(the bias as trained), c (the bias at m - 1) and k (the head's slope)."
+                f"The tail {tail.strip()[:60]!r} has the name {unknown[0]!r}: it may have t, m (the training length), "
+                "r (the bias as trained), c (the bias at m - 1) and k (the head's slope)."
             )
     whole = parse(f"where(t < m, r, {word})")
     return Formula(substitute(whole.node, nodes))

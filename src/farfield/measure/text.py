@@ -42,7 +42,7 @@ class Text:
 
 
 def spread(ids: np.ndarray, tokens: int | None, segment: int | None) -> np.ndarray:
-    """Segments of `segment` scored tokens spread evenly over a split, as many as `tokens` allows: (segments, tokens + 1).
+    """Segments of `segment` scored tokens spread evenly over a split, as many as `tokens` allows: (count, segment + 1).
 
     Without `segment` the first `tokens` are one segment. Segments never overlap.
     """
