@@ -23,7 +23,8 @@ from pathlib import Path
 import torch
 from transformers.cache_utils import DynamicCache
 
-from farfield.nn.cache.cache import SCOPE, BoundedCache
+from farfield.nn.cache.cache import BoundedCache
+from farfield.nn.cache.certificate import SCOPE
 from farfield.nn.cache.streaming import stream_losses
 from farfield.nn.decoder.config import FarfieldConfig
 from farfield.nn.decoder.model import FarfieldForCausalLM
@@ -98,7 +99,8 @@ def stream(options):
         from tokenizers import Tokenizer
         from transformers import AutoModelForCausalLM
 
-        from farfield.data.tokens import open_corpus, tokenize
+        from farfield.data.corpus import open_corpus
+        from farfield.data.tokens import tokenize
 
         model = AutoModelForCausalLM.from_pretrained(options.run).eval()
         tokenizer = Tokenizer.from_file(str(Path(options.run) / "tokenizer.json"))

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.training.estimate import peak_memory
-from farfield.training.settings import PRESETS
+from farfield.training.settings import preset_settings
 
 ROWS = {"small": 32, "paper-wikitext": 2}  # samples in a step
 LONG = 9216  # 18 times 512
@@ -67,7 +67,7 @@ def time_size(size: str, repeats: int) -> dict[str, Any]:
     from farfield.nn.denormals import flush_denormals
 
     torch.set_num_threads(1)
-    shape = PRESETS[size]
+    shape = preset_settings(size).model_dump()
     ids = torch.randint(shape["vocabulary"], (ROWS[size], shape["length"]), generator=torch.Generator().manual_seed(1))
     models = {kind: model_of(kind, shape).train() for kind in ("ours", *RIVALS)}
     optimizers = {kind: torch.optim.AdamW(m.parameters(), lr=1e-4, fused=True) for kind, m in models.items()}
@@ -103,7 +103,7 @@ def evaluate_long() -> None:
     import torch
 
     torch.set_num_threads(1)
-    shape = PRESETS["paper-wikitext"]
+    shape = preset_settings("paper-wikitext").model_dump()
     model = model_of("ours", shape).eval()
     loaded = peak_memory()
     ids = torch.randint(shape["vocabulary"], (1, LONG))

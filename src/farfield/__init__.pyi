@@ -27,7 +27,7 @@ from .theory.verdict.convergence import check as check
 from .training import scaling as scaling
 from .training.run import resume as resume
 from .training.run import train as train
-from .training.settings import preset_settings as preset_settings
+from .training.settings import Settings as Settings
 from .zoo import ENCODINGS as ENCODINGS
 from .zoo import Encoding as Encoding
 from .zoo import find as find

@@ -12,28 +12,30 @@ from cyclopts import App, CycloptsError
 
 from farfield import __version__
 
+# The verb NAME is the function NAME_command in farfield/commands/NAME.py.
+VERBS = {
+    "check": "Does the series converge? Verdict and proof.",
+    "compare": "Receptive fields side by side.",
+    "design": "Which parameter gives a wanted reach?",
+    "zoo": "List every named encoding.",
+    "window": "How many tokens must each head keep?",
+    "explore": "All of this in the browser.",
+    "train": "Train a language model with any encoding.",
+    "generate": "Write on, with a bounded cache.",
+    "evaluate": "Perplexity against length, 1x to 18x.",
+    "receptive": "How far a trained model looks.",
+    "study": "The whole paper: train, measure, draw, report.",
+    "speed": "What each way of inference costs.",
+}
+
 app = App(
     name="farfield",
     version=__version__,
     help="How far a transformer can see, from the formula of its positional encoding, with a proof.",
     help_format="plaintext",
 )
-app.command("farfield.commands.check:check_command", name="check", help="Does the series converge? Verdict and proof.")
-app.command("farfield.commands.compare:compare_command", name="compare", help="Receptive fields side by side.")
-app.command("farfield.commands.design:design_command", name="design", help="Which parameter gives a wanted reach?")
-app.command("farfield.commands.zoo:zoo_command", name="zoo", help="List every named encoding.")
-app.command("farfield.commands.window:window_command", name="window", help="How many tokens must each head keep?")
-app.command("farfield.commands.explore:explore_command", name="explore", help="All of this in the browser.")
-app.command("farfield.commands.train:train_command", name="train", help="Train a language model with any encoding.")
-app.command("farfield.commands.generate:generate_command", name="generate", help="Write on, with a bounded cache.")
-app.command(
-    "farfield.commands.evaluate:evaluate_command", name="evaluate", help="Perplexity against length, 1x to 18x."
-)
-app.command("farfield.commands.receptive:receptive_command", name="receptive", help="How far a trained model looks.")
-app.command(
-    "farfield.commands.study:study_command", name="study", help="The whole paper: train, measure, draw, report."
-)
-app.command("farfield.commands.speed:speed_command", name="speed", help="What each way of inference costs.")
+for verb, purpose in VERBS.items():
+    app.command(f"farfield.commands.{verb}:{verb}_command", name=verb, help=purpose)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -45,7 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
     except FormulaError as error:
         _fail(f"{error}\n{error.pointer()}" if error.text else str(error))
     except CycloptsError as error:
-        _fail(_words(error))
+        _fail(_sentence(error))
     except (ValueError, ImportError) as error:
         _fail(str(error))
     except BrokenPipeError:  # the reader of a pipe has left
@@ -55,10 +57,16 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
 
 
-def _words(error: CycloptsError) -> str:
+def _sentence(error: CycloptsError) -> str:
+    if "pydantic" in sys.modules:
+        from pydantic import ValidationError
+
+        if isinstance(error.__cause__, ValidationError):
+            from farfield.training.settings import mistake
+
+            return mistake(error.__cause__, "the options")
     command = " ".join(["farfield", *(error.command_chain or ())])
-    sentence = " ".join(str(error).split())
-    return f"{sentence} See '{command} --help'."
+    return f"{' '.join(str(error).split())} See '{command} --help'."
 
 
 def _fail(sentence: str) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farfield.data import corpus as corpora
+from farfield.data import textfiles
 from farfield.data import tokens as data
 from farfield.data.corpus import CorpusError, open_corpus
 from farfield.data.tokenizer import (
@@ -30,7 +31,7 @@ LINES = "".join(f"line {i} says something about {i * i}.\n" for i in range(4000)
 
 
 def text_of(corpus: corpora.Corpus, split: str) -> str:
-    return "".join(piece.text for piece in corpus.pieces(split))
+    return "".join(passage.text for passage in corpus.passages(split))
 
 
 def folder(path: Path, **splits: str) -> Path:
@@ -59,7 +60,7 @@ def test_text_is_the_same_however_it_is_compressed(tmp_path: Path, suffix: str) 
 def test_jsonl_gives_one_document_for_each_line(tmp_path: Path) -> None:
     records = [{"text": "one"}, {"text": ""}, {"content": "two\nlines"}]
     (tmp_path / "train.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, records)).encode()))
-    assert list(open_corpus(str(tmp_path)).pieces("train")) == [("one", True), ("two\nlines", True)]
+    assert list(open_corpus(str(tmp_path)).passages("train")) == [("one", True), ("two\nlines", True)]
 
 
 @pytest.mark.parametrize("name", ["wiki.train.txt", "train-00001.txt", "train/part.txt", "Train.txt"])
@@ -141,7 +142,7 @@ def test_a_character_cut_off_at_the_end_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
 def test_a_compressed_bomb_is_not_read(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpora, "FREE_EXPANSION", 1 << 20)
+    monkeypatch.setattr(textfiles, "FREE_EXPANSION", 1 << 20)
     pack = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.ZstdCompressor().compress}[suffix]
     path = tmp_path / f"train.txt{suffix}"
     path.write_bytes(pack(b"\0" * (1 << 25)))

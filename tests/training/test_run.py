@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,13 +14,13 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from farfield.cli import main
 from farfield.commands.train import train_command
 from farfield.training import modelcard
 from farfield.training import run as training
-from farfield.training import settings as presets
 from farfield.training.progress import loggers
 from farfield.training.runfolder import flat, read_metrics, read_settings
-from farfield.training.settings import PRESETS, Settings, difference, preset_settings, settings_from
+from farfield.training.settings import Settings, difference, preset_settings, settings_from
 from farfield.training.trainer import inverse_square_root
 
 TEXT = "".join(f"{i} sailors went to sea, sea, sea; {i * i} came back for tea.\n" for i in range(500))
@@ -92,7 +93,7 @@ def test_the_inverse_square_root_schedule() -> None:
 )
 def test_a_wrong_setting_is_one_sentence(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=r"\(in a test\)\.$") as error:
-        settings_from({**PRESETS["tiny"], "encoding": "alibi", **changes}, "a test")
+        settings_from({**preset_settings("tiny", encoding="alibi").model_dump(mode="json"), **changes}, "a test")
     assert sentence in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -104,12 +105,15 @@ def test_settings_are_frozen_and_survive_json() -> None:
         settings.batch = 3  # type: ignore[misc]
     with pytest.raises(ValueError, match="There is no preset 'huge': choose from paper-wikitext"):
         preset_settings("huge", encoding="alibi")
+    assert Settings(preset="tiny", encoding="alibi") == preset_settings("tiny", encoding="alibi")
+    assert Settings(preset="tiny", width=34).given() == {"width": 34}  # and 34 is checked against tiny's two heads
+    assert Settings(parameters={"k": "1/16", "m": "0.5"}).parameters == {"k": "1/16", "m": 0.5}
     assert difference({"a": 1, "b": 2}, {"a": 1, "b": 3, "c": None}) == ["b: 2 before, 3 now"]
     assert preset_settings("paper-base", encoding="alibi", batch=6).micro_batch == 3
 
 
 def test_the_card_gives_the_command_that_made_the_run() -> None:
-    assert presets.PRESETS["small"]["steps"] != 77
+    assert Settings().steps != 77
     settings = preset_settings("small", encoding="-k*t", corpus="my text", steps=77, parameters={"k": 0.5})
     assert modelcard.command(settings) == (
         "farfield train --encoding '-k*t' --corpus 'my text' --preset small --set k=0.5 --steps 77 --out RUN"
@@ -144,8 +148,9 @@ def test_a_hugging_face_user_can_load_a_run(finished: Path) -> None:
 
 
 def test_the_valid_loss_is_the_papers_perplexity_without_overlap(finished: Path, cache: Path) -> None:
+    from farfield.data.corpus import open_corpus
     from farfield.data.tokenizer import load_tokenizer
-    from farfield.data.tokens import open_corpus, tokenize
+    from farfield.data.tokens import tokenize
 
     settings = read_settings(finished)
     tokens = tokenize(
@@ -215,19 +220,20 @@ def test_a_runs_configuration_is_untrusted(tmp_path: Path, content: str, sentenc
 def test_each_mistake_about_a_run_is_one_sentence(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not a run folder"):
         training.resume(tmp_path / "nothing")
+    tiny = Settings(encoding="alibi", corpus=str(corpus), preset="tiny")
     with pytest.raises(ValueError, match="Which encoding"):
         train_command(out=tmp_path)
     with pytest.raises(ValueError, match="Where to"):
-        train_command(encoding="alibi")
-    with pytest.raises(ValueError, match="not NAME=VALUE"):
-        train_command(encoding="alibi", out=tmp_path, parameter=["k"])
+        train_command(settings=tiny)
+    with pytest.raises(ValueError, match="takes NAME=VALUE"):
+        train_command(settings=tiny, out=tmp_path, parameters=["k"])
     with pytest.raises(ValueError, match="needs a value for its parameter 'w'"):
-        train_command(encoding="window", corpus=str(corpus), preset="tiny", out=tmp_path / "w", quiet=True)
+        train_command(settings=tiny.model_copy(update={"encoding": "window"}), out=tmp_path / "w", quiet=True)
     with pytest.raises(ValueError, match=r"has \d+ tokens; a length of 100000 needs at least 100001"):
-        train_command(encoding="alibi", corpus=str(corpus), preset="tiny", length=100_000, out=tmp_path / "l")
+        train_command(settings=tiny.model_copy(update={"length": 100_000}), out=tmp_path / "l")
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="cannot go on: File exists"):
-        train_command(encoding="alibi", corpus=str(corpus), preset="tiny", out=tmp_path / "file")
+        train_command(settings=tiny, out=tmp_path / "file")
     with pytest.raises(ValueError, match="no logger 'paper'"):
         loggers("paper")
     assert not (tmp_path / "w" / "config.json").exists()
@@ -242,12 +248,34 @@ def test_nothing_in_a_configuration_escapes_the_comparison() -> None:
     ]
 
 
-def test_settings_know_every_option_of_the_command() -> None:
-    import inspect
-
-    options = set(inspect.signature(train_command).parameters)
-    rest = {"preset", "out", "resume", "parameter", "log_to", "quiet", "as_json"}
-    assert options - rest == set(Settings.model_fields) - {"parameters"}
+def test_the_settings_are_the_options_of_the_command(
+    tmp_path: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    shown = capsys.readouterr().out
+    for name, field in Settings.model_fields.items():
+        option = "--set" if name == "parameters" else f"--{name.replace('_', '-')}"
+        assert re.search(rf"│ {option}\b", shown), name
+        assert field.description, name
+    words = ["--encoding", "-k*t", "--set", "k=1/16", "--corpus", str(corpus), "--preset", "tiny", "--steps", "2"]
+    words += ["--tokeniser", "bytes", "--betas", "0.8", "0.9", "--no-shared-bias", "--quiet", "--log-to", "none"]
+    with pytest.raises(SystemExit) as end:
+        main(["train", *words, "--out", str(tmp_path / "run")])
+    assert end.value.code == 0
+    stored = read_settings(tmp_path / "run")
+    assert stored.given().keys() == stored.model_dump().keys()  # the file says everything
+    given = {"encoding": "-k*t", "parameters": {"k": "1/16"}, "steps": 2, "betas": (0.8, 0.9), "shared_bias": False}
+    assert stored == Settings(preset="tiny", corpus=str(corpus), tokenizer="bytes", **given)
+    assert "farfield train --encoding '-k*t'" in (tmp_path / "run" / "README.md").read_text()
+    # options beside --resume must agree with the run
+    with pytest.raises(SystemExit) as end:
+        main(["train", "--resume", str(tmp_path / "run"), "--steps", "2", "--quiet"])
+    assert end.value.code == 0
+    with pytest.raises(SystemExit) as end:
+        main(["train", "--resume", str(tmp_path / "run"), "--steps", "3"])
+    assert end.value.code == 2
+    assert "steps: 2 before, 3 now" in capsys.readouterr().err
 
 
 # --- several processes and other programs -----------------------------------------------------------------------------

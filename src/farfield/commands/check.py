@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Formula, Json, Settings, numbered, values
+from farfield.commands.options import Flag, Formula, Json, SetParameters, numbered, values
 from farfield.theory.fields.receptive import EPSILONS
 from farfield.theory.fields.summary import Fields, HeadField, fields, shown_number
 from farfield.theory.verdict.convergence import Verdict, check
@@ -34,46 +34,33 @@ def check_command(
     heads: int | None = None,
     width: int = 64,
     layers: int | None = None,
-    parameters: Settings = None,
+    parameters: SetParameters = None,
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
     context: int | None = None,
     train_length: int | None = None,
     test_length: int | None = None,
-    weight: Annotated[bool, Parameter(negative="")] = False,
+    weight: Flag = False,
     start: Annotated[int, Parameter(name="--from")] = 0,
     as_json: Json = False,
-    latex: Annotated[bool, Parameter(negative="")] = False,
+    latex: Flag = False,
 ) -> None:
     """Decide whether the sum of exp(bias) converges, prove it, and tell how far the encoding sees.
 
-    Parameters
-    ----------
-    encoding
-        A name from the zoo (`farfield zoo`), or a formula of the bias r(t) such as "-k*t" or "-2*log(t + 1)".
-    heads
-        Judge every head of a model with this many heads.
-    width
-        Width of one head, for encodings that depend on it.
-    layers
-        Also tell how far a model with this many layers reaches.
-    parameters
-        Give a parameter its value, as NAME=VALUE; may be repeated. Others stay open.
-    epsilon
-        Receptive fields for this share of the weights left outside; may be repeated. 0.5 ... 1e-12 if not given.
-    context
-        Also show the practical reach within a context of this many tokens, which divergent encodings have too.
-    train_length
-        With --test-length: the leak, the share of a test row that lies beyond the training length.
-    test_length
-        See --train-length.
-    weight
-        The formula gives the weight b(t) = exp(r(t)) instead of the bias.
-    start
-        First distance of the series, for formulas that are undefined at 0.
-    as_json
-        Print one JSON object.
-    latex
-        Print the proof as LaTeX.
+    Args:
+        encoding: A name from the zoo (`farfield zoo`), or a formula of the bias r(t) such as "-k*t" or "-2*log(t + 1)".
+        heads: Judge every head of a model with this many heads.
+        width: Width of one head, for encodings that depend on it.
+        layers: Also tell how far a model with this many layers reaches.
+        parameters: Give a parameter its value, as NAME=VALUE; may be repeated. Others stay open.
+        epsilon: Receptive fields for this share of the weights left outside; may be repeated. 0.5 ... 1e-12 if not
+            given.
+        context: Also show the practical reach within a context of this many tokens, which divergent encodings have too.
+        train_length: With --test-length: the leak, the share of a test row that lies beyond the training length.
+        test_length: See --train-length.
+        weight: The formula gives the weight b(t) = exp(r(t)) instead of the bias.
+        start: First distance of the series, for formulas that are undefined at 0.
+        as_json: Print one JSON object.
+        latex: Print the proof as LaTeX.
     """
     if (train_length is None) != (test_length is None):
         raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")

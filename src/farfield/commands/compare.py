@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from itertools import combinations
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from flint import arb
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
@@ -15,22 +15,21 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield import zoo
-from farfield.commands.options import Json, Settings, numbered, values
+from farfield.commands.options import Json, SetParameters, numbered, values
 from farfield.formula import Formula
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.exact.precision import precision
 from farfield.theory.fields.comparison import Comparison, compare
 from farfield.theory.fields.law import law
+from farfield.theory.fields.pictures import curve, fields_figure
 from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, reach, smallest, whole
 from farfield.theory.fields.summary import shown_number
-from farfield.theory.sums.partial import Row
 from farfield.theory.sums.series import bound_formula, series, sum_json
 
 
 def compare_command(
     *encodings: Annotated[str, Parameter(allow_leading_hyphen=True)],
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
-    parameters: Settings = None,
+    parameters: SetParameters = None,
     heads: int = 8,
     head: int | None = None,
     context: int | None = None,
@@ -39,24 +38,15 @@ def compare_command(
 ) -> None:
     """Compare encodings: receptive fields, their laws, and which is smaller as epsilon goes to 0.
 
-    Parameters
-    ----------
-    encodings
-        Two or more names from the zoo, or formulas of the bias r(t).
-    epsilon
-        The share of the weights that may lie outside; may be repeated. 0.5 ... 1e-12 if it is not given.
-    parameters
-        Give a parameter its value in every encoding that has it, as NAME=VALUE; may be repeated.
-    heads
-        Parameters that differ between heads, such as ALiBi's slope, are those of a model with this many heads.
-    head
-        Which of these heads to show, from 1; the last one if it is not given.
-    context
-        Also show the practical reach within this many tokens, which divergent encodings have too.
-    figure
-        Write a figure, as PNG and SVG.
-    as_json
-        Print one JSON object.
+    Args:
+        encodings: Two or more names from the zoo, or formulas of the bias r(t).
+        epsilon: The share of the weights that may lie outside; may be repeated. 0.5 ... 1e-12 if it is not given.
+        parameters: Give a parameter its value in every encoding that has it, as NAME=VALUE; may be repeated.
+        heads: Parameters that differ between heads, such as ALiBi's slope, are those of a model with this many heads.
+        head: Which of these heads to show, from 1; the last one if it is not given.
+        context: Also show the practical reach within this many tokens, which divergent encodings have too.
+        figure: Write a figure, as PNG and SVG.
+        as_json: Print one JSON object.
     """
     if len(encodings) < 2:
         raise ValueError("compare needs at least two encodings, such as: farfield compare alibi type1")
@@ -134,7 +124,7 @@ def _pair_json(pair: Comparison) -> dict[str, Any]:
         "a": pair.a,
         "b": pair.b,
         "smaller": name.get(pair.smaller or "", pair.smaller),
-        "reason": list(pair.steps),
+        "reason": pair.proof,
         "crossings": [
             {
                 "larger": name[c.larger],
@@ -176,35 +166,11 @@ def _short(tokens: str | None) -> str:
 
 def _show_pair(console: Console, pair: Comparison) -> None:
     console.print(Text(pair.sentence(), style="bold"))
-    console.print(numbered(pair.steps))
+    console.print(numbered(pair.proof))
     for said in pair.turns():
         console.print(Padding(Text(said), (0, 0, 0, 6)))
 
 
-def _draw(shown: list[tuple[str, Formula]], path: str, context: int) -> list[Any]:
-    from farfield.theory.figures import receptive_figure
-
-    return receptive_figure([_curve(label, formula, context) for label, formula in shown], path, context)
-
-
-def _curve(label: str, formula: Formula, context: int) -> Any:
-    from farfield.theory.figures import Curve
-
-    epsilons = [f"{m}e-{n}" for n in range(1, 13) for m in (5, 2, 1)]
-    tokens: list[int] = []
-    try:
-        found = series(formula)
-        for e in epsilons:
-            tokens.append(smallest(found, exact_epsilon(e)))
-    except (DivergenceError, UndecidedError):
-        pass
-    row = Row(formula, context)
-    shares = [f"{i / 50:.2f}" for i in range(1, 50)]
-    near = [smallest(row, exact_epsilon(s)) / context for s in shares]
-    lengths = [2**i for i in range(17)]
-    with precision(64):
-        far = Row(formula, lengths[-1])
-        sums = [float((far.B() - far.tail(n)).mid()) if n < lengths[-1] else float(arb(far.B()).mid()) for n in lengths]
-    return Curve(
-        label, [float(e) for e in epsilons[: len(tokens)]], tokens, [float(s) for s in shares], near, lengths, sums
-    )
+def _draw(shown: list[tuple[str, Formula]], path: str, context: int) -> list[Path]:
+    fields_figure([curve(label, formula, context) for label, formula in shown], path, context=context)
+    return [Path(path).with_suffix(suffix) for suffix in (".png", ".svg")]

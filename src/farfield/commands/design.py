@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json, Settings, values
+from farfield.commands.options import Json, SetParameters, values
 from farfield.theory.fields.design import Design, design
 from farfield.theory.fields.receptive import digits
 
@@ -22,27 +22,19 @@ def design_command(
     epsilon: str = "0.01",
     heads: int | None = None,
     shortest: int | None = None,
-    parameters: Settings = None,
+    parameters: SetParameters = None,
     as_json: Json = False,
 ) -> None:
     """Find the parameter for which the receptive field is exactly the wanted number of tokens.
 
-    Parameters
-    ----------
-    family
-        A name from the zoo, or a formula with one open parameter, such as "-k*sqrt(t)".
-    reach
-        The wanted receptive field, in tokens.
-    epsilon
-        The share of the weights that may lie outside.
-    heads
-        A whole set of values for this many heads, with reaches in geometric progression.
-    shortest
-        The reach of the first of these heads; the wanted reach over 128 if it is not given.
-    parameters
-        Give the other parameters of the family their values, as NAME=VALUE; may be repeated.
-    as_json
-        Print one JSON object.
+    Args:
+        family: A name from the zoo, or a formula with one open parameter, such as "-k*sqrt(t)".
+        reach: The wanted receptive field, in tokens.
+        epsilon: The share of the weights that may lie outside.
+        heads: A whole set of values for this many heads, with reaches in geometric progression.
+        shortest: The reach of the first of these heads; the wanted reach over 128 if it is not given.
+        parameters: Give the other parameters of the family their values, as NAME=VALUE; may be repeated.
+        as_json: Print one JSON object.
     """
     found = design(family, reach, epsilon, heads, shortest=shortest, **values(parameters))
     rows = found if isinstance(found, list) else [found]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,20 +11,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json, Tokenizer
+from farfield.commands.options import Measuring, progress
 
 if TYPE_CHECKING:
     from farfield.measure import Evaluation, Score
 
 Protocol = Literal["non-overlapping", "sliding"]
-Watch = Callable[[str, int, int], None]
 
 
 def evaluate_command(
     model: str,
     *,
-    corpus: str | None = None,
-    split: Literal["train", "valid", "test"] = "test",
     lengths: str | None = None,
     tokens: int = 65_536,
     protocols: Annotated[list[Protocol] | None, Parameter(name="--protocol", negative="")] = None,
@@ -35,70 +30,37 @@ def evaluate_command(
     epsilon: str | None = None,
     tails: Annotated[list[str] | None, Parameter(name="--tail", negative="", allow_leading_hyphen=True)] = None,
     level: Annotated[float, Parameter(name=("--level", "--delta"))] = 0.02,
-    training_length: int | None = None,
-    tokenizer: Tokenizer = None,
     batch: int | None = None,
     out: Path | None = None,
-    figure: Path | None = None,
-    quiet: bool = False,
-    as_json: Json = False,
+    options: Measuring = Measuring(),
 ) -> None:
     """Measure perplexity from 1x to 18x the training length, with errors, and say whether the model extrapolates.
 
-    Parameters
-    ----------
-    model
-        A run folder, a saved folder, or a model on the Hugging Face hub.
-    corpus
-        The text: `python`, a path, or a data set of the hub; the one that a run was trained on unless given.
-    split
-        Which part of the corpus.
-    lengths
-        Tokens or multiples of the training length, as "512,1024" or "1x,2x,18x"; the paper's 14 unless given.
-    tokens
-        Tokens to score at most, the same for every length: segments of the longest, spread over the whole split.
-    protocols
-        Only this protocol; may be repeated. Both unless given.
-    stride
-        Of the sliding window: 1 is the paper's; half the length unless given.
-    window
-        Also measure with every head cut at so many tokens.
-    epsilon
-        Also measure with each head cut at its TRF(epsilon).
-    tails
-        Also measure with the bias beyond the training length m replaced by this, the weights as they are: "cut",
-        "constant", the name of an encoding, or a formula of t, m, r (the bias as trained), c (the bias at m - 1) and k,
-        such as "r - 2*log(t/m)". May be repeated.
-    level
-        The largest rise of perplexity above its lowest that still counts as extrapolation.
-    training_length
-        For models that do not say it.
-    tokenizer
-        For models without one: `bytes`, a tokenizer.json, or a name on the hub.
-    batch
-        Samples read at once; halved where it does not fit.
-    out
-        Folder of the results, written length by length; a second call goes on. In the model's folder unless given.
-    figure
-        Write the figure here, as PNG and SVG.
-    quiet
-        No progress bar.
-    as_json
-        Print a JSON list.
+    Args:
+        model: A run folder, a saved folder, or a model on the Hugging Face hub.
+        lengths: Tokens or multiples of the training length, as "512,1024" or "1x,2x,18x"; the paper's 14 unless given.
+        tokens: Tokens to score at most, the same for every length: segments of the longest, over the whole split.
+        protocols: Only this protocol; may be repeated. Both unless given.
+        stride: Of the sliding window: 1 is the paper's; half the length unless given.
+        window: Also measure with every head cut at so many tokens.
+        epsilon: Also measure with each head cut at its TRF(epsilon).
+        tails: Also measure with the bias beyond the training length m replaced by this, the weights as they are: "cut",
+            "constant", the name of an encoding, or a formula of t, m, r (the bias as trained), c (the bias at m - 1)
+            and k, such as "r - 2*log(t/m)". May be repeated.
+        level: The largest rise of perplexity above its lowest that still counts as extrapolation.
+        batch: Samples read at once; halved where it does not fit.
+        out: Folder of the results, written length by length; a second call goes on. In the model's folder unless given.
+        options: What evaluate, receptive and speed share.
     """
-    from farfield.measure import evaluate, load_model, load_text
+    from farfield.measure import evaluate
     from farfield.measure.lengths import parse_lengths, possible_lengths, training_length_of
 
-    if tokens < 1:
-        raise ValueError(f"{tokens} tokens were asked for; it must be at least 1.")
     if level <= 0:
         raise ValueError(f"The level is {level}; it must be a positive number, such as 0.02 for 2 %.")
-    with progress("reading the model", quiet) as watch:
-        subject = load_model(model, training_length)
+    with progress("reading the model", options.quiet) as watch:
+        subject = options.model(model)
         longest = max(possible_lengths(subject, parse_lengths(lengths, training_length_of(subject)))[0])
-        text = load_text(
-            subject, corpus, split=split, tokens=tokens, segment=longest, tokenizer=tokenizer, progress=not quiet
-        )
+        text = options.text(subject, tokens, segment=longest)
         result = evaluate(
             subject,
             text,
@@ -112,13 +74,13 @@ def evaluate_command(
             batch=batch,
             out=results_folder(model, out),
             watch=watch,
-            say=None if quiet else lambda sentence: Console(stderr=True).print(Text(sentence)),
+            say=None if options.quiet else lambda sentence: Console(stderr=True).print(Text(sentence)),
         )
-    if figure is not None:
+    if options.figure is not None:
         from farfield.measure import perplexity_figure
 
-        perplexity_figure({model: result}, figure)
-    if as_json:
+        perplexity_figure({model: result}, options.figure)
+    if options.as_json:
         print(json.dumps(result.json(), indent=1))
         for note in result.notes:
             Console(stderr=True).print(Text(note))
@@ -132,22 +94,6 @@ def results_folder(model: str, out: Path | None) -> Path:
         return out
     folder = Path(model).expanduser()
     return folder / "evaluation" if folder.is_dir() else Path("evaluation") / model.replace("/", "--")
-
-
-@contextmanager
-def progress(first: str, quiet: bool) -> Iterator[Watch]:
-    """A bar on stderr, if that is a terminal; gives the function that moves it."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(first, total=None)
-
-        def watch(label: str, done: int, total: int) -> None:
-            bar.update(task, description=label, completed=done, total=total)
-
-        yield watch
 
 
 def show(console: Console, name: str, result: Evaluation) -> None:

@@ -19,16 +19,11 @@ def explore_command(
 ) -> None:
     """Open a page on this machine: type a formula, move its parameters, and see how far it reaches.
 
-    Parameters
-    ----------
-    port
-        The port of the page on this machine; 0 takes any free one.
-    browser
-        Open the page in the browser.
-    study
-        Also show the results in this study folder.
-    seconds
-        Cut the work on one question off after so long.
+    Args:
+        port: The port of the page on this machine; 0 takes any free one.
+        browser: Open the page in the browser.
+        study: Also show the results in this study folder.
+        seconds: Cut the work on one question off after so long.
     """
     try:
         import uvicorn

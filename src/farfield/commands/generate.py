@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from farfield.commands.options import Json
+from farfield.commands.options import Flag, Json
 
 CHUNK = 1024  # tokens of a long prompt that are read at once
 
@@ -24,42 +24,28 @@ def generate_command(
     policy: Literal["widen", "warn", "stop"] = "widen",
     context: int | None = None,
     tokens: int = 100,
-    sample: Annotated[bool, Parameter(negative="")] = False,
+    sample: Flag = False,
     temperature: float = 1.0,
     seed: int = 0,
-    full: Annotated[bool, Parameter(negative="")] = False,
+    full: Flag = False,
     as_json: Json = False,
 ) -> None:
     """Write on from a prompt, keeping only the keys that epsilon asks for, and tell what that can have cost.
 
-    Parameters
-    ----------
-    run
-        A run folder of `farfield train`, or the folder or name of a BLOOM or MPT model.
-    prompt
-        The text to go on from; of any length, in constant memory.
-    prompt_file
-        A file with that text.
-    epsilon
-        The share of attention that a token may lose in any head.
-    logit_bound
-        Choose windows for |q.k|/sqrt(d) up to this bound, instead of measuring them.
-    policy
-        If a token may have lost more than epsilon all the same: `widen` the window, `warn`, or `stop`.
-    context
-        The longest text; needed where the encoding's series diverges.
-    tokens
-        Tokens to write.
-    sample
-        Draw each token instead of taking the likeliest.
-    temperature
-        Of the draw.
-    seed
-        Of the draw.
-    full
-        Keep every key: the usual cache, for comparison.
-    as_json
-        Print one JSON object.
+    Args:
+        run: A run folder of `farfield train`, or the folder or name of a BLOOM or MPT model.
+        prompt: The text to go on from; of any length, in constant memory.
+        prompt_file: A file with that text.
+        epsilon: The share of attention that a token may lose in any head.
+        logit_bound: Choose windows for |q.k|/sqrt(d) up to this bound, instead of measuring them.
+        policy: If a token may have lost more than epsilon all the same: `widen` the window, `warn`, or `stop`.
+        context: The longest text; needed where the encoding's series diverges.
+        tokens: Tokens to write.
+        sample: Draw each token instead of taking the likeliest.
+        temperature: Of the draw.
+        seed: Of the draw.
+        full: Keep every key: the usual cache, for comparison.
+        as_json: Print one JSON object.
     """
     text = _prompt(prompt, prompt_file)
     if tokens < 1:
@@ -86,7 +72,7 @@ def generate_command(
     try:
         done = model.generate(**ids, **options)
     except RuntimeError as error:
-        from farfield.nn.cache.cache import CertificateError
+        from farfield.nn.cache.certificate import CertificateError
 
         if isinstance(error, CertificateError):
             raise ValueError(f"stopped: {error}") from None
@@ -147,7 +133,7 @@ def _show(certificate: Any, size: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from farfield.nn.cache.cache import SCOPE
+    from farfield.nn.cache.certificate import SCOPE
 
     console = Console(file=sys.stderr)
     table = Table(title="what the cache can have cost", title_justify="left")

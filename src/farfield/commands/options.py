@@ -1,20 +1,90 @@
-"""Options that several commands share, and how they show a proof."""
+"""Options that several commands share: each is said once, and means the same in every verb."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from farfield.formula import FormulaError
 
+if TYPE_CHECKING:
+    from farfield.measure import Model
+    from farfield.measure import Text as Tokens
+
 Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
-Settings = Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=True)]
-Tokenizer = Annotated[str | None, Parameter(name=["--tokenizer", "--tokeniser"])]
+SetParameters = Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=True)]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
+Flag = Annotated[bool, Parameter(negative="")]
+Watch = Callable[[str, int, int], None]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Measuring:
+    """Which text a trained model is measured on, and how the result is shown."""
+
+    corpus: str | None = None
+    """The text: `python`, a path, or a data set of the hub; the one that a run was trained on unless given."""
+    split: Literal["train", "valid", "test"] = "test"
+    """Which part of the corpus."""
+    training_length: int | None = None
+    """For models that do not say it."""
+    tokenizer: Annotated[str | None, Parameter(alias="--tokeniser")] = None
+    """For models without one: `bytes`, a tokenizer.json, or a name on the hub."""
+    device: str | None = None
+    """Where to compute: cpu, cuda, cuda:1, ...; a GPU if there is one unless given."""
+    figure: Path | None = None
+    """Write the figure here, as PNG and SVG."""
+    quiet: Flag = False
+    """No progress bar."""
+    as_json: Json = False
+    """Print JSON instead of tables."""
+
+    def model(self, name: str) -> Model:
+        """The model of this name, on the chosen device."""
+        from farfield.measure.loading import load_model
+
+        return load_model(name, self.training_length, device=self.device)
+
+    def text(self, model: Model, tokens: int | None, segment: int | None = None) -> Tokens:
+        """At most so many tokens of the chosen text, in segments spread over it where their length is given."""
+        from farfield.measure.loading import load_text
+
+        if tokens is not None and tokens < 1:
+            raise ValueError(f"{tokens} tokens were asked for; it must be at least 1.")
+        return load_text(
+            model,
+            self.corpus,
+            split=self.split,
+            tokens=tokens,
+            segment=segment,
+            tokenizer=self.tokenizer,
+            progress=not self.quiet,
+        )
+
+
+@contextmanager
+def progress(first: str, quiet: bool) -> Iterator[Watch]:
+    """A bar on stderr, if that is a terminal; gives the function that moves it."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(first, total=None)
+
+        def watch(label: str, done: int, total: int) -> None:
+            bar.update(task, description=label, completed=done, total=total)
+
+        yield watch
 
 
 def numbered(steps: Sequence[str]) -> Table:
@@ -25,12 +95,20 @@ def numbered(steps: Sequence[str]) -> Table:
     return grid
 
 
-def values(settings: list[str] | None) -> dict[str, str]:
+def values(given: list[str] | None) -> dict[str, str]:
     """The parameters of --set k=0.1."""
-    given: dict[str, str] = {}
-    for one in settings or []:
+    parameters: dict[str, str] = {}
+    for one in given or []:
         name, equals, value = one.partition("=")
         if not equals or not name.strip() or not value.strip():
             raise FormulaError("--set takes NAME=VALUE, for example --set k=0.1", one)
-        given[name.strip()] = value.strip()
-    return given
+        parameters[name.strip()] = value.strip()
+    return parameters
+
+
+def whole_numbers(option: str, text: str) -> list[int]:
+    """The numbers in "16,64,256"."""
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{option} takes whole numbers with commas, such as 16,64,256, not {text[:40]!r}.") from None

@@ -4,77 +4,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json, Tokenizer
+from farfield.commands.options import Flag, Measuring, Watch, progress, whole_numbers
 
 if TYPE_CHECKING:
-    from farfield.commands.evaluate import Watch
     from farfield.measure import ByAttention, ByGradient, Truncation
 
 
 def receptive_command(
     models: list[str],
     *,
-    corpus: str | None = None,
-    split: Literal["train", "valid", "test"] = "test",
-    truncate: Annotated[bool, Parameter(negative="")] = False,
+    truncate: Flag = False,
     length: str | None = None,
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
     burn_in: int | None = None,
     chunks: int = 4,
     outputs: int = 16,
     windows: str | None = None,
-    training_length: int | None = None,
-    tokenizer: Tokenizer = None,
-    figure: Path | None = None,
-    quiet: bool = False,
-    as_json: Json = False,
+    options: Measuring = Measuring(),
 ) -> None:
     """Measure the empirical receptive field of every head and of the whole network, beside the theoretical one.
 
-    Parameters
-    ----------
-    models
-        One or more: run folders, saved folders, or models on the Hugging Face hub.
-    corpus
-        The text: `python`, a path, or a data set of the hub; the one that a run was trained on unless given.
-    split
-        Which part of the corpus.
-    truncate
-        Measure delta(i, j) instead: the change of each attention output, and of the network, when only the last j
-        tokens are kept, beside the paper's bound and the sharper ones.
-    length
-        Tokens read at once, or a multiple such as "8x"; 4 times the training length unless given.
-    epsilon
-        The share of attention outside the field; may be repeated. 0.1 and 0.01 unless given.
-    burn_in
-        Queries at the start of each chunk that do not count; half the length unless given.
-    chunks
-        Chunks of the text to read.
-    outputs
-        Positions whose gradient is taken; 0 leaves it out.
-    windows
-        The windows j of --truncate, as "16,64,256"; powers of two unless given.
-    training_length
-        For models that do not say it.
-    tokenizer
-        For models without one: `bytes`, a tokenizer.json, or a name on the hub.
-    figure
-        Write the figure here, as PNG and SVG.
-    quiet
-        No progress bar.
-    as_json
-        Print one JSON object.
+    Args:
+        models: One or more: run folders, saved folders, or models on the Hugging Face hub.
+        truncate: Measure delta(i, j) instead: the change of each attention output, and of the network, when only the
+            last j tokens are kept, beside the paper's bound and the sharper ones.
+        length: Tokens read at once, or a multiple such as "8x"; 4 times the training length unless given.
+        epsilon: The share of attention outside the field; may be repeated. 0.1 and 0.01 unless given.
+        burn_in: Queries at the start of each chunk that do not count; half the length unless given.
+        chunks: Chunks of the text to read.
+        outputs: Positions whose gradient is taken; 0 leaves it out.
+        windows: The windows j of --truncate, as "16,64,256"; powers of two unless given.
+        options: What evaluate, receptive and speed share.
     """
-    from farfield.commands.evaluate import progress
-    from farfield.measure import load_model, load_text
     from farfield.measure.lengths import check_text, parse_lengths, possible_lengths, training_length_of
 
     if not models:
@@ -84,19 +52,19 @@ def receptive_command(
     results: list[Any] = []
     gradients: list[Any] = []
     epsilons = tuple(epsilon or ("0.1", "0.01"))
-    with progress("reading the model", quiet) as watch:
+    with progress("reading the model", options.quiet) as watch:
         for number, name in enumerate(models):
-            model = load_model(name, training_length)
+            model = options.model(name)
             wanted = parse_lengths(length, training_length_of(model))[:1] if length else [_usual(model)]
             n = possible_lengths(model, wanted)[0][0]
-            text = load_text(model, corpus, split=split, tokens=chunks * n, segment=n, tokenizer=tokenizer)
-            check_text(text.span, [n], f"The {split} text")
+            text = options.text(model, chunks * n, segment=n)
+            check_text(text.span, [n], f"The {options.split} text")
             step = _stepper(watch, name, number / len(models), model.layers * chunks * len(models))
 
             if truncate:
                 from farfield.measure import truncation
 
-                js = None if windows is None else window_list(windows)
+                js = None if windows is None else whole_numbers("--windows", windows)
                 results.append(truncation(model, text, n, windows=js, burn_in=burn_in, chunks=chunks, watch=step))
                 continue
             from farfield.measure import by_attention, by_gradient
@@ -104,14 +72,14 @@ def receptive_command(
             results.append(by_attention(model, text, n, epsilons=epsilons, burn_in=burn_in, chunks=chunks, watch=step))
             if outputs:
                 gradients.append(by_gradient(model, text, n, epsilons=epsilons, outputs=outputs, watch=step))
-    if figure is not None:
+    if options.figure is not None:
         from farfield.measure import receptive_figure, truncation_figure
 
         if truncate:
-            truncation_figure(results, figure)
+            truncation_figure(results, options.figure)
         else:
-            receptive_figure(results, figure, gradients)
-    if as_json:
+            receptive_figure(results, options.figure, gradients)
+    if options.as_json:
         print(json.dumps(_json(results, gradients, truncate, list(epsilons)), indent=1))
     elif truncate:
         for one in results:
@@ -136,14 +104,6 @@ def _usual(model: Any) -> int:
 
     known = training_length_of(model)
     return min(4 * known, model.longest or 4 * known)
-
-
-def window_list(text: str) -> list[int]:
-    """The windows in "16,64,256"."""
-    try:
-        return [int(word) for word in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--windows takes whole numbers with commas, such as 16,64,256, not {text[:40]!r}.") from None
 
 
 def _json(results: list[Any], gradients: list[Any], truncate: bool, epsilons: list[str]) -> dict[str, Any]:

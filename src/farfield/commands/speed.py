@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json, Tokenizer
+from farfield.commands.options import Measuring, progress, whole_numbers
 
 if TYPE_CHECKING:
     from farfield.measure import Speed
@@ -19,66 +18,39 @@ if TYPE_CHECKING:
 def speed_command(
     model: str | None = None,
     *,
-    corpus: str | None = None,
-    split: Literal["train", "valid", "test"] = "test",
     windows: str = "16,32,64,128,256,512",
     length: int | None = None,
     tokens: int = 4608,
     sliding_tokens: int | None = None,
     repeats: int = 3,
     preset: str = "small",
-    training_length: int | None = None,
-    tokenizer: Tokenizer = None,
-    figure: Path | None = None,
-    quiet: bool = False,
-    as_json: Json = False,
+    options: Measuring = Measuring(),
 ) -> None:
     """Time the ways to infer with a window, as the paper's Table 1 does, and windowed attention beside them.
 
-    Parameters
-    ----------
-    model
-        A run folder, a saved folder, or a model on the hub; without one, random weights and random tokens are timed.
-    corpus
-        The text: `python`, a path, or a data set of the hub; the one that a run was trained on unless given.
-    split
-        Which part of the corpus.
-    windows
-        The windows, with commas.
-    length
-        Tokens of one pass of full-length inference and windowed attention; 18 times the training length unless given.
-    tokens
-        Tokens to score.
-    sliding_tokens
-        Time the sliding window on so many tokens only: it reads a whole window for each.
-    repeats
-        The fastest of so many counts.
-    preset
-        Size of the random model, if no model is given.
-    training_length
-        For models that do not say it.
-    tokenizer
-        For models without one: `bytes`, a tokenizer.json, or a name on the hub.
-    figure
-        Write the figure here, as PNG and SVG.
-    quiet
-        No progress bar.
-    as_json
-        Print one JSON object.
+    Args:
+        model: A run folder, a saved folder, or a model on the hub; without one, random weights and random tokens are
+            timed.
+        windows: The windows, with commas.
+        length: Tokens of one pass of full-length inference and windowed attention; 18 times the training length unless
+            given.
+        tokens: Tokens to score.
+        sliding_tokens: Time the sliding window on so many tokens only: it reads a whole window for each.
+        repeats: The fastest of so many counts.
+        preset: Size of the random model, if no model is given.
+        options: What evaluate, receptive and speed share.
     """
-    from farfield.commands.evaluate import progress
-    from farfield.commands.receptive import window_list
-    from farfield.measure import load_model, load_text, measure_speed
+    from farfield.measure import measure_speed
 
     if tokens < 1:
         raise ValueError(f"{tokens} tokens were asked for; it must be at least 1.")
-    sizes = sorted(set(window_list(windows)))
-    with progress("reading the model", quiet) as watch:
+    sizes = sorted(set(whole_numbers("--windows", windows)))
+    with progress("reading the model", options.quiet) as watch:
         if model is None:
             subject, text = random_model(preset, tokens)
         else:
-            subject = load_model(model, training_length)
-            text = load_text(subject, corpus, split=split, tokens=tokens, tokenizer=tokenizer)
+            subject = options.model(model)
+            text = options.text(subject, tokens)
         done = [0]
 
         def step(label: str) -> None:
@@ -88,11 +60,11 @@ def speed_command(
         result = measure_speed(
             subject, text, windows=sizes, length=length, sliding_tokens=sliding_tokens, repeats=repeats, watch=step
         )
-    if figure is not None:
+    if options.figure is not None:
         from farfield.measure import speed_figure
 
-        speed_figure(result, figure)
-    if as_json:
+        speed_figure(result, options.figure)
+    if options.as_json:
         print(json.dumps({**result.json(), "random": model is None}, indent=1))
     else:
         show(Console(), result, random=model is None)

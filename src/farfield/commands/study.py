@@ -13,6 +13,8 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
+from farfield.commands.options import Flag
+
 if TYPE_CHECKING:
     from farfield.study.running import Failure, Job, Progress
 
@@ -35,56 +37,38 @@ def study_command(
     cluster: Literal["local", "slurm"] = "local",
     slurm: Annotated[list[str] | None, Parameter(negative="")] = None,
     jobs: int | None = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    without_gpu: Annotated[bool, Parameter(negative="")] = False,
-    quiet: bool = False,
+    dry_run: Flag = False,
+    without_gpu: Flag = False,
+    quiet: Flag = False,
 ) -> None:
     """Does theory predict what models do? Train the encodings, measure them, and write a report.
 
     What is there already is not done again: a second call trains what is missing, and a run that was killed goes on.
 
-    Parameters
-    ----------
-    corpora
-        Texts to train on, with commas: `python` (the standard library's source, the default), paths, data sets of the
-        hub (wikitext-103, books, github, wikibook). May be repeated.
-    encodings
-        Names of the zoo and formulas, with commas: "alibi, type1, -2*log(t + 1)". The paper's nine and two more, which
-        set verdict and leak apart, unless given. May be repeated.
-    seeds
-        How many times to train each, from different first weights and batches; 1 unless given.
-    first_seed
-        The first of these seeds; 0 unless given.
-    stands_for
-        DATASET=CORPUS: this corpus stands for that data set of the paper (wikitext-103, books, github, wikibook), whose
-        published numbers are then set beside it. May be repeated. `python` stands for github.
-    runs
-        A folder of finished runs of `farfield train`: those that have the settings of this study are measured, not
-        trained again. May be repeated.
-    measure_only
-        Train nothing: measure the models that are there, and report on these.
-    preset
-        small (minutes on two cores, the default), tiny (a test), paper (the paper's whole grid, for GPUs).
-    out
-        The folder of the study.
-    only
-        Train nothing: write the tables, or the figures, anew from what was measured. The options of the last call
-        hold.
-    precision
-        Of the arithmetic in training; float32 unless given. bfloat16 is what GPUs are fast in.
-    cluster
-        local: processes on this machine. slurm: one job for each run.
-    slurm
-        An option for SLURM as NAME=VALUE, as submitit takes it: partition=gpu, gpus_per_node=1, time=600. May be
-        repeated.
-    jobs
-        Runs at once on this machine; one for each core or GPU unless given.
-    dry_run
-        Say what would be done and what it would cost, and stop.
-    without_gpu
-        Start the paper's sizes even though this machine shows no GPU.
-    quiet
-        Show no progress.
+    Args:
+        corpora: Texts to train on, with commas: `python` (the standard library's source, the default), paths, data sets
+            of the hub (wikitext-103, books, github, wikibook). May be repeated.
+        encodings: Names of the zoo and formulas, with commas: "alibi, type1, -2*log(t + 1)". The paper's nine and
+            two more, which set verdict and leak apart, unless given. May be repeated.
+        seeds: How many times to train each, from different first weights and batches; 1 unless given.
+        first_seed: The first of these seeds; 0 unless given.
+        stands_for: DATASET=CORPUS: this corpus stands for that data set of the paper (wikitext-103, books, github,
+            wikibook), whose published numbers are then set beside it. May be repeated. `python` stands for github.
+        runs: A folder of finished runs of `farfield train`: those that have the settings of this study are measured,
+            not trained again. May be repeated.
+        measure_only: Train nothing: measure the models that are there, and report on these.
+        preset: small (minutes on two cores, the default), tiny (a test), paper (the paper's whole grid, for GPUs).
+        out: The folder of the study.
+        only: Train nothing: write the tables, or the figures, anew from what was measured. The options of the last call
+            hold.
+        precision: Of the arithmetic in training; float32 unless given. bfloat16 is what GPUs are fast in.
+        cluster: local: processes on this machine. slurm: one job for each run.
+        slurm: An option for SLURM as NAME=VALUE, as submitit takes it: partition=gpu, gpus_per_node=1, time=600. May be
+            repeated.
+        jobs: Runs at once on this machine; one for each core or GPU unless given.
+        dry_run: Say what would be done and what it would cost, and stop.
+        without_gpu: Start the paper's sizes even though this machine shows no GPU.
+        quiet: Show no progress.
     """
     from farfield.study import running
     from farfield.study.collected import collect, save

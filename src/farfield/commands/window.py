@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Formula, Json, Settings, values
+from farfield.commands.options import Formula, Json, SetParameters, values
 from farfield.theory.fields.receptive import digits
 from farfield.theory.fields.windows import Windows, windows
 from farfield.zoo import find
@@ -25,29 +25,21 @@ def window_command(
     epsilon: str = "0.01",
     context: int | None = None,
     width: int = 64,
-    parameters: Settings = None,
+    parameters: SetParameters = None,
     as_json: Json = False,
 ) -> None:
     """Tell how many tokens a head must keep so that at most a share epsilon of its attention is lost, with proof.
 
-    Parameters
-    ----------
-    encoding
-        A name from the zoo (`farfield zoo`), or a formula of the bias r(t) such as "-k*t" or "-2*log(t + 1)".
-    heads
-        Heads of the model.
-    logit_bound
-        The largest |q.k|/sqrt(d) that may occur.
-    epsilon
-        The share of attention that may be lost.
-    context
-        Windows for texts of at most this many tokens (divergent encodings need it); without it, for every length.
-    width
-        Width of one head, for encodings that depend on it.
-    parameters
-        Give a parameter its value, as NAME=VALUE; may be repeated.
-    as_json
-        Print one JSON object.
+    Args:
+        encoding: A name from the zoo (`farfield zoo`), or a formula of the bias r(t) such as "-k*t" or "-2*log(t + 1)".
+        heads: Heads of the model.
+        logit_bound: The largest |q.k|/sqrt(d) that may occur.
+        epsilon: The share of attention that may be lost.
+        context: Windows for texts of at most this many tokens (divergent encodings need it); without it, for every
+            length.
+        width: Width of one head, for encodings that depend on it.
+        parameters: Give a parameter its value, as NAME=VALUE; may be repeated.
+        as_json: Print one JSON object.
     """
     found = find(encoding)
     given: dict[str, Any] = dict(values(parameters))

@@ -17,10 +17,8 @@ from farfield.zoo import ENCODINGS, Encoding
 def zoo_command(*, as_json: Json = False) -> None:
     """List every named encoding: formula, parameters, verdict, source.
 
-    Parameters
-    ----------
-    as_json
-        Print a JSON list.
+    Args:
+        as_json: Print a JSON list.
     """
     rows = [_row(e) for e in ENCODINGS.values()]
     if as_json:

@@ -1,4 +1,4 @@
-"""Corpora: where the text of a run comes from, read piece by piece and never trusted.
+"""Corpora: where the text of a run comes from, read passage by passage and never trusted.
 
 A corpus is named in one of three ways:
 
@@ -12,28 +12,24 @@ by a seed, where out of every 20 documents one goes to valid and one to test.
 
 from __future__ import annotations
 
-import codecs
 import functools
-import gzip
 import hashlib
+import itertools
 import json
-import lzma
 import re
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any
+
+from farfield.data.durable import sha256_of
+from farfield.data.textfiles import CorpusError, Errors, Passage, documents, is_text
 
 SPLITS = ("train", "valid", "test")
-Errors = Literal["strict", "replace"]
 
-BLOCK = 1 << 20  # bytes that are read and decoded at a time
 CUT = 4096  # characters of a document, where text that names no split is cut by a seed
 GROUP = 20  # of so many documents one is for valid and one for test
-MOST_EXPANSION = 200  # a compressed file may grow to this many times its size ...
-FREE_EXPANSION = 64 << 20  # ... or to this many bytes, whichever is more
-LONGEST_RECORD = 64 << 20  # characters of one line of .jsonl
 
 _SPLIT_NAMES = {
     "train": "train",
@@ -44,44 +40,31 @@ _SPLIT_NAMES = {
     "dev": "valid",
     "test": "test",
 }
-_KINDS = (".txt", ".jsonl")
-_COMPRESSIONS = (".gz", ".xz", ".zst")
-
-
-class Piece(NamedTuple):
-    """A stretch of text, and whether its document ends with it."""
-
-    text: str
-    last: bool
-
-
-class CorpusError(ValueError):
-    """Something about the text that its owner has to mend; the message is one sentence."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Text in three splits, read piece by piece; `open_corpus` makes one from a name or a path."""
+    """Text in three splits, read passage by passage; `open_corpus` makes one from a name or a path."""
 
     name: str
-    _pieces: Callable[[str], Iterator[Piece]]
+    _passages: Callable[[str], Iterator[Passage]]
     _identity: Callable[[str], dict[str, Any]]
     limit: int | None = None
 
-    def pieces(self, split: str) -> Iterator[Piece]:
+    def passages(self, split: str) -> Iterator[Passage]:
         """The text of a split; a limit holds for train, and a tenth of it for valid and test."""
         _check_split(split)
         left = self._limit_of(split)
-        for text, last in self._pieces(split):
+        for text, last in self._passages(split):
             if left is None:
-                yield Piece(text, last)
+                yield Passage(text, last)
                 continue
             size = len(text.encode())
             if size >= left:
-                yield Piece(text.encode()[:left].decode(errors="ignore"), True)
+                yield Passage(text.encode()[:left].decode(errors="ignore"), True)
                 return
             left -= size
-            yield Piece(text, last)
+            yield Passage(text, last)
 
     def digest(self, split: str) -> str:
         """The sha256 of everything that decides the text of a split."""
@@ -134,7 +117,11 @@ def _check_split(split: str) -> None:
         raise CorpusError(f"There is no split {split!r}: a corpus has train, valid and test.")
 
 
-# --- the standard library -------------------------------------------------------------------------------------------
+def by_seed(documents: Iterable[Iterable[Passage]], split: str, seed: int) -> Iterator[Passage]:
+    """The documents that a seed gives to a split."""
+    for number, document in enumerate(documents):
+        if assigned_split(number, seed) == split:
+            yield from document
 
 
 def _python_corpus(seed: int, limit: int | None) -> Corpus:
@@ -143,221 +130,81 @@ def _python_corpus(seed: int, limit: int | None) -> Corpus:
     files = sorted(p for p in root.rglob("*.py") if not skipped & set(p.relative_to(root).parts))
 
     @functools.cache  # 31 MB, read once for its digest and for its tokens
-    def documents() -> list[tuple[str, str]]:
-        found = []
+    def sources() -> list[tuple[str, str]]:
+        read = []
         for file in files:
             try:
                 text = file.read_bytes().decode()
             except (UnicodeDecodeError, OSError):
                 continue  # a few of Python's own test files are broken on purpose
             if text:
-                found.append((file.relative_to(root).as_posix(), text))
-        return found
-
-    def chosen(split: str) -> Iterator[tuple[str, str]]:
-        return (one for number, one in enumerate(documents()) if assigned_split(number, seed) == split)
+                read.append((file.relative_to(root).as_posix(), text))
+        return read
 
     def identity(split: str) -> dict[str, Any]:
         total = hashlib.sha256()
-        for label, text in chosen(split):
-            total.update(f"{label}\0{len(text)}\0".encode() + text.encode())
+        for number, (label, text) in enumerate(sources()):
+            if assigned_split(number, seed) == split:
+                total.update(f"{label}\0{len(text)}\0".encode() + text.encode())
         return {"python": total.hexdigest()}
 
-    return Corpus("python", lambda split: (Piece(text, True) for _, text in chosen(split)), identity, limit)
+    def passages(split: str) -> Iterator[Passage]:
+        return by_seed(([Passage(text, True)] for _, text in sources()), split, seed)
 
-
-# --- files and folders ----------------------------------------------------------------------------------------------
+    return Corpus("python", passages, identity, limit)
 
 
 def _path_corpus(name: str, path: Path, seed: int, errors: Errors, limit: int | None) -> Corpus:
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file() and _is_text(p))
-    root = path.parent if path.is_file() else path
+    single = path.is_file()
+    files = [path] if single else sorted(p for p in path.rglob("*") if p.is_file() and is_text(p))
     if not files:
         raise CorpusError(
             f"The folder {str(path)!r} holds no text: files must end in .txt or .jsonl, or in .gz, .xz or .zst."
         )
-    named = [(file, split) for file in files if (split := _split_in_name(file.relative_to(root)))]
-    if path.is_file():
-        named = []  # one file is the whole corpus, whatever it is called
-    by_file = len(files) >= GROUP
+    labels = {file: "" if single else file.relative_to(path).as_posix() for file in files}
+    # one file is the whole corpus, whatever it is called
+    named = {file: split for file in files if not single and (split := _split_in_name(labels[file]))}
 
-    def pieces(split: str) -> Iterator[Piece]:
+    def chosen(split: str) -> list[Path]:
+        return [file for file, its in named.items() if its == split] if named else files
+
+    def passages(split: str) -> Iterator[Passage]:
+        if not chosen(split):
+            raise CorpusError(
+                f"The corpus {str(path)!r} has no {split} split: no file or folder in it is called {split} "
+                f"(found {', '.join(sorted(set(named.values())))})."
+            )
+        read = (documents(file, errors) for file in chosen(split))
         if named:
-            wanted = [file for file, its in named if its == split]
-            if not wanted:
-                raise CorpusError(
-                    f"The corpus {str(path)!r} has no {split} split: no file or folder in it is called {split} "
-                    f"(found {', '.join(sorted({its for _, its in named}))})."
-                )
-            for file in wanted:
-                yield from _documents(file, errors)
-            return
-        number = 0
-        for file in files:
-            for piece in _documents(file, errors) if by_file else _recut(_documents(file, errors)):
-                if assigned_split(number, seed) == split:
-                    yield piece
-                number += 0 if by_file else 1
-            number += 1 if by_file else 0
+            return itertools.chain.from_iterable(read)
+        if len(files) < GROUP:
+            read = (iter([part]) for document in read for part in _recut(document))
+        return by_seed(read, split, seed)
 
     def identity(split: str) -> dict[str, Any]:
-        chosen = [file for file, its in named if its == split] if named else files
-        hashes = [(file.relative_to(root).as_posix() if not path.is_file() else "", _sha256(file)) for file in chosen]
+        hashes = [(labels[file], sha256_of(file)) for file in chosen(split)]
         return {"files": hashes, "seed": None if named else seed, "errors": errors}
 
-    return Corpus(name, pieces, identity, limit)
+    return Corpus(name, passages, identity, limit)
 
 
-def _is_text(path: Path) -> bool:
-    return path.suffix in _KINDS or path.suffix in _COMPRESSIONS
-
-
-def _split_in_name(relative: Path) -> str | None:
+def _split_in_name(label: str) -> str | None:
     """train, valid or test, if a word of the file's path says so (`train.txt.xz`, `dev/part-1.jsonl`)."""
-    for part in reversed(relative.parts):
+    for part in reversed(label.split("/")):
         for word in re.split(r"[^a-z]+", part.lower()):
             if word in _SPLIT_NAMES:
                 return _SPLIT_NAMES[word]
     return None
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _documents(path: Path, errors: Errors) -> Iterator[Piece]:
-    suffixes = [s for s in path.suffixes if s not in _COMPRESSIONS]
-    return _records(path, errors) if suffixes and suffixes[-1] == ".jsonl" else _whole_file(path, errors)
-
-
-def _whole_file(path: Path, errors: Errors) -> Iterator[Piece]:
-    """A text file as one document, in pieces that end with a line."""
-    kept = ""
-    for text in _decoded(path, errors):
-        kept += text
-        cut = kept.rfind("\n") + 1
-        if cut:
-            yield Piece(kept[:cut], False)
-            kept = kept[cut:]
-        elif len(kept) > 8 * BLOCK:  # a line without end
-            yield Piece(kept, False)
-            kept = ""
-    yield Piece(kept, True)
-
-
-def _records(path: Path, errors: Errors) -> Iterator[Piece]:
-    """The `text` of each line of a .jsonl file, each its own document."""
-    kept, line = "", 0
-    for text in _with_end(_decoded(path, errors)):
-        kept += text
-        *lines, kept = kept.split("\n")
-        if len(kept) > LONGEST_RECORD:
-            raise CorpusError(
-                f"Line {line + len(lines) + 1} of {str(path)!r} is longer than {LONGEST_RECORD} characters."
-            )
-        for content in lines:
-            line += 1
-            if not content.strip():
-                continue
-            try:
-                record = json.loads(content)
-            except (ValueError, RecursionError):
-                raise CorpusError(f"Line {line} of {str(path)!r} is not JSON.") from None
-            found = record.get("text", record.get("content")) if isinstance(record, dict) else None
-            if not isinstance(found, str):
-                raise CorpusError(f"Line {line} of {str(path)!r} has no text: each line needs a string called 'text'.")
-            if found:
-                # a lone surrogate, which JSON can spell and UTF-8 cannot
-                yield Piece(found.encode(errors="replace").decode(), True)
-
-
-def _with_end(texts: Iterator[str]) -> Iterator[str]:
-    yield from texts
-    yield "\n"
-
-
-def _recut(pieces: Iterator[Piece]) -> Iterator[Piece]:
+def _recut(passages: Iterator[Passage]) -> Iterator[Passage]:
     """Documents of about `CUT` characters, cut at the end of a line where there is one."""
-    for text, _ in pieces:
+    for text, _ in passages:
         start = 0
         while start < len(text):
             end = min(len(text), start + CUT)
             line_end = text.rfind("\n", start, end) + 1
             if end < len(text) and line_end > start:
                 end = line_end
-            yield Piece(text[start:end], True)
+            yield Passage(text[start:end], True)
             start = end
-
-
-def _decoded(path: Path, errors: Errors) -> Iterator[str]:
-    """The text of a file, block by block; invalid UTF-8 is refused with its line and byte."""
-    decoder = codecs.getincrementaldecoder("utf-8")(errors)
-    offset, line = 0, 1
-    for block in _expanded(path):
-        pending = len(decoder.getstate()[0])
-        try:
-            text = decoder.decode(block)
-        except UnicodeDecodeError as error:
-            raise _not_utf8(path, error, offset - pending, line) from None
-        offset += len(block)
-        line += block.count(b"\n")
-        if text:
-            yield text
-    pending = len(decoder.getstate()[0])
-    try:
-        text = decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path, error, offset - pending, line) from None
-    if text:
-        yield text
-
-
-def _not_utf8(path: Path, error: UnicodeDecodeError, base: int, line: int) -> CorpusError:
-    before = bytes(error.object[: error.start])
-    return CorpusError(
-        f"{str(path)!r} is not valid UTF-8 at byte {base + error.start} (line {line + before.count(10)}); "
-        "mend it, or go on with --errors replace."
-    )
-
-
-def _expanded(path: Path) -> Iterator[bytes]:
-    """The bytes of a file after decompression, up to the limit that tells text from a bomb."""
-    most = max(FREE_EXPANSION, MOST_EXPANSION * path.stat().st_size)
-    compressed = path.suffix in _COMPRESSIONS
-    total = 0
-    try:
-        with _opened(path) as file:
-            while block := file.read(BLOCK):
-                total += len(block)
-                if compressed and total > most:
-                    raise CorpusError(
-                        f"{str(path)!r} expands to more than {MOST_EXPANSION} times its size "
-                        f"({path.stat().st_size} bytes): text does not, so it is not read."
-                    )
-                yield block
-    except CorpusError:
-        raise
-    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
-        raise CorpusError(f"{str(path)!r} cannot be read: {error}.") from None
-    except Exception as error:
-        if type(error).__name__ in ("ZstdError", "error"):  # zstandard and zlib have their own classes
-            raise CorpusError(f"{str(path)!r} cannot be read: {error}.") from None
-        raise
-
-
-def _opened(path: Path) -> BinaryIO:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    if path.suffix == ".xz":
-        return lzma.open(path, "rb")  # type: ignore[return-value]
-    if path.suffix == ".zst":
-        try:
-            import zstandard
-        except ImportError:
-            raise CorpusError(f"{str(path)!r} needs the package zstandard: pip install 'farfield[train]'.") from None
-        # a frame may ask for a window of up to 2 GB of memory: 128 MB is what `zstd` itself allows by default
-        return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-            path.open("rb"), read_across_frames=True, closefd=True
-        )
-    return path.open("rb")

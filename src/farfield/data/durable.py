@@ -6,6 +6,7 @@ All of a run's lasting writes go through the functions here; the fault tests kil
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 from collections.abc import Callable
@@ -72,6 +73,12 @@ def replace_file(path: Path, data: bytes) -> None:
         staged.unlink(missing_ok=True)
         raise
     rename(staged, path)
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file's contents."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def as_disk_full(error: OSError, path: Path) -> Exception:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farfield.data.corpus import Corpus, CorpusError, Piece
+from farfield.data.corpus import Corpus, CorpusError, Passage
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -57,12 +57,12 @@ def train_bpe(corpus: Corpus, vocabulary: int) -> Tokenizer:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_first(corpus.pieces("train"), TRAINING_BYTES), trainer)
+    tokenizer.train_from_iterator(_first(corpus.passages("train"), TRAINING_BYTES), trainer)
     return tokenizer
 
 
-def _first(pieces: Iterator[Piece], size: int) -> Iterator[str]:
-    for text, _ in pieces:
+def _first(passages: Iterator[Passage], size: int) -> Iterator[str]:
+    for text, _ in passages:
         if size <= 0:
             return
         size -= len(text)

@@ -20,14 +20,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farfield.data.corpus import Corpus, CorpusError, Piece, open_corpus
-from farfield.data.durable import sync_folder, write_file
-from farfield.data.tokenizer import end_token, make_tokenizer, tokenizer_digest, vocabulary_size
+from farfield.data.corpus import Corpus, CorpusError, Passage
+from farfield.data.durable import sha256_of, sync_folder, write_file
+from farfield.data.tokenizer import end_token, tokenizer_digest, vocabulary_size
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-__all__ = ["CorpusError", "Samples", "Tokens", "cache_folder", "make_tokenizer", "open_corpus", "tokenize"]
 
 ENCODE_AT_ONCE = 1 << 22  # characters handed to the tokenizer together
 
@@ -45,8 +43,7 @@ class Tokens:
 
     def verify(self) -> bool:
         """Whether the file still holds what was written."""
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
+        return sha256_of(self.path) == self.sha256
 
 
 def cache_folder() -> Path:
@@ -116,28 +113,28 @@ def _write_tokens(folder: Path, corpus: Corpus, split: str, tokenizer: Tokenizer
     write_file(folder / "about.json", json.dumps(about).encode())
 
 
-def _encoded(pieces: Iterator[Piece], tokenizer: Tokenizer) -> Iterator[list[int]]:
+def _encoded(passages: Iterator[Passage], tokenizer: Tokenizer) -> Iterator[list[int]]:
     end = end_token(tokenizer)
-    waiting: list[Piece] = []
+    waiting: list[Passage] = []
 
     def flush() -> Iterator[list[int]]:
-        encoded = tokenizer.encode_batch_fast([piece.text for piece in waiting], add_special_tokens=False)
-        for piece, encoding in zip(waiting, encoded, strict=True):
-            yield encoding.ids + ([end[1]] if end and piece.last else [])
+        encoded = tokenizer.encode_batch_fast([passage.text for passage in waiting], add_special_tokens=False)
+        for passage, encoding in zip(waiting, encoded, strict=True):
+            yield encoding.ids + ([end[1]] if end and passage.last else [])
         waiting.clear()
 
     size = 0
-    for piece in pieces:
-        waiting.append(piece)
-        size += len(piece.text)
+    for passage in passages:
+        waiting.append(passage)
+        size += len(passage.text)
         if size >= ENCODE_AT_ONCE:
             yield from flush()
             size = 0
     yield from flush()
 
 
-def _watched(corpus: Corpus, split: str, progress: bool) -> Iterator[Piece]:
-    """The pieces of a split, with a bar that counts the text as it goes by; empty text is left out."""
+def _watched(corpus: Corpus, split: str, progress: bool) -> Iterator[Passage]:
+    """The passages of a split, with a bar that counts the text as it goes by; empty text is left out."""
     from rich.console import Console
     from rich.progress import DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TransferSpeedColumn
 
@@ -146,11 +143,11 @@ def _watched(corpus: Corpus, split: str, progress: bool) -> Iterator[Piece]:
     with Progress(*columns, console=console, disable=not (progress and console.is_terminal), transient=True) as bar:
         task = bar.add_task(f"tokens of the {split} split", total=None)
         empty = True
-        for piece in corpus.pieces(split):
-            bar.advance(task, len(piece.text))
-            empty = empty and not piece.text
+        for passage in corpus.passages(split):
+            bar.advance(task, len(passage.text))
+            empty = empty and not passage.text
             if not empty:
-                yield piece
+                yield passage
 
 
 class Samples:

@@ -7,11 +7,12 @@ from itertools import combinations
 from math import exp, log10
 from typing import Any
 
-from farfield.explorer import lines, mathml
+from farfield.explorer import lines
 from farfield.explorer.numbers import described
 from farfield.explorer.parameters import sliders
 from farfield.explorer.question import Question
-from farfield.formula import Formula
+from farfield.formula import Formula, build
+from farfield.formula.mathml import mathml
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.comparison import compare
 from farfield.theory.fields.design import design
@@ -70,8 +71,8 @@ def encoding(q: Question) -> dict[str, Any]:
     claimed = drawn["draw"]["claims"] if drawn["draw"] else [None for _ in epsilons]
     chosen_row = epsilons.index(q.epsilon)
     return out | {
-        "math": mathml.formula(found.formula),
-        "bound_math": mathml.formula(bound) if used else None,
+        "math": _equation(found.formula),
+        "bound_math": _equation(bound) if used else None,
         "verdict": _verdict(verdict),
         "sum": seen.heads[0].exact_total,
         "total": None if seen.heads[0].total is None else float(seen.heads[0].total["mid"]),
@@ -151,7 +152,7 @@ def pairs(q: Question) -> dict[str, Any]:
         except (DivergenceError, UndecidedError) as error:
             out.append({"sentence": f"{a} and {b}: not decided", "steps": [str(error)], "turns": []})
             continue
-        out.append({"sentence": pair.sentence(), "steps": list(pair.steps), "turns": pair.turns()})
+        out.append({"sentence": pair.sentence(), "steps": pair.proof, "turns": pair.turns()})
     return {"pairs": out}
 
 
@@ -185,12 +186,17 @@ def designed(q: Question) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------------------------ parts of an answer
+def _equation(formula: Formula) -> list[Any]:
+    """A formula with what it is on its left: r(t) = ... or b(t) = ..."""
+    return mathml(build.relation(build.applied("b" if formula.weight else "r"), "=", formula.node))
+
+
 def _verdict(verdict: Verdict) -> dict[str, Any]:
     said = {"not-applicable": "the theorem does not apply"}.get(verdict.verdict, verdict.condition or verdict.verdict)
     return {
         "verdict": verdict.verdict,
         "said": said,
-        "steps": [mathml.step(s) for s in verdict.steps],
+        "steps": [s.mathml() for s in verdict.steps],
         "latex": verdict.latex(),
         "horizon": None if verdict.horizon is None else verdict.horizon.sentence(),
     }

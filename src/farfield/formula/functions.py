@@ -36,7 +36,8 @@ CALLS = {**FUNCTIONS, **dict.fromkeys(DERIVED, 1)}
 OPERATIONS = (*OPERATORS, *FUNCTIONS)
 WAVES = ("sin", "cos")
 SWITCHES = ("where", "min", "max", "abs")  # made of branches
-STATEMENTS = ("=", "!=", "<", "<=", ">", ">=", "->", "apply", "order", "...")  # parts of a proof, not of a formula
+RELATIONS = ("=", "!=", "<", "<=", ">", ">=", "->")
+STATEMENTS = (*RELATIONS, "apply", "order", "...")  # parts of a proof, not of a formula
 ROUGH = (*WAVES, *SWITCHES, "floor")  # whatever may turn or jump again and again
 
 READINGS: dict[str, Mapping[str, object]] = {}  # every table, by name

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from farfield.formula.functions import CALLS, STATEMENTS, reading
+from farfield.formula.functions import CALLS, RELATIONS, STATEMENTS, reading
 from farfield.formula.latex import ATOM, GREEK, OPEN, POWER, RELATION, SIGNED, SUM, TERM, split_name
 from farfield.formula.text import decimal_text
 from farfield.formula.tree import Node, fold
@@ -27,6 +27,14 @@ _SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "->": "→", "-": "−"}
 def mathml(node: Node) -> Element:
     """The expression as an element."""
     return fold(node, _leaf, lambda n, parts: _RULES[n.op](n, parts))[0]
+
+
+def pieces(node: Node) -> list[Element]:
+    """The expression in pieces between which a line may end: the sides of a relation, and its sign."""
+    if node.op not in RELATIONS:
+        return [["mrow", mathml(node)]]
+    left, right = node.args
+    return [*pieces(left), ["mrow", _sign(node.op)], *pieces(right)]
 
 
 def markup(element: Element | str) -> str:
@@ -127,7 +135,7 @@ _RULES: dict[str, Rule] = reading("MathML", {
     "floor": lambda _, parts: (_bracket(parts[0][0], "⌊", "⌋"), ATOM),
     "where": _where,
     "sum": _sum,
-    **{sign: _infix(sign, RELATION, OPEN) for sign in ("=", "!=", "<", "<=", ">", ">=", "->")},
+    **{sign: _infix(sign, RELATION, OPEN) for sign in RELATIONS},
     "apply": lambda n, parts: (["mrow", _name(str(n.value)), _bracket(_arguments(parts))], ATOM),
     "order": lambda _, parts: (["mrow", ["mi", "O"], _bracket(parts[0][0])], ATOM),
     "...": lambda n, _: (["mo", "⋯"], ATOM),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from farfield.formula.functions import CALLS, STATEMENTS, reading
+from farfield.formula.functions import CALLS, RELATIONS, STATEMENTS, reading
 from farfield.formula.tree import Node, fold
 
 RELATION, SUM, TERM, UNARY, POWER, ATOM = range(6)  # how tightly a spelling holds together
@@ -72,7 +72,7 @@ _RULES: dict[str, Rule] = reading("text", {
     **dict.fromkeys(CALLS, _call),
     "where": _where,
     "sum": _sum,
-    **{sign: _infix(f" {sign} ", RELATION, SUM) for sign in ("=", "!=", "<", "<=", ">", ">=", "->")},
+    **{sign: _infix(f" {sign} ", RELATION, SUM) for sign in RELATIONS},
     "apply": _call,
     "order": lambda _, parts: (f"O({parts[0][0]})", ATOM),
     "...": lambda n, _: ("...", ATOM),

@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 WEIGHTS = (MODEL, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
-def load_model(name: str, training_length: int | None = None) -> Model:
+def load_model(name: str, training_length: int | None = None, *, device: str | None = None) -> Model:
     """Load a model to measure.
 
     Args:
         name: A run folder, a folder of `save_pretrained`, or an id on the Hugging Face hub.
         training_length: Tokens of a training sample, for models that do not say it.
+        device: Where to compute, such as "cpu" or "cuda:1"; a GPU if there is one unless given.
 
     Returns:
-        The model, on the GPU if there is one.
+        The model, on that device.
 
     Raises:
         ValueError: If there is no such model, or it cannot be loaded.
@@ -35,23 +36,26 @@ def load_model(name: str, training_length: int | None = None) -> Model:
     from transformers.utils import logging
 
     import farfield.nn.decoder.model  # noqa: F401 - makes our models known to transformers
+    from farfield.training.devices import chosen_device
 
     folder = Path(name).expanduser()
     if folder.exists():
         _check_folder(folder)
-    cuda = torch.cuda.is_available()
+    place = chosen_device(device)
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         network = AutoModelForCausalLM.from_pretrained(
-            str(folder) if folder.exists() else name, dtype="auto" if cuda else torch.float32, trust_remote_code=False
+            str(folder) if folder.exists() else name,
+            dtype=torch.float32 if place.type == "cpu" else "auto",
+            trust_remote_code=False,
         )
     except Exception as error:  # whatever transformers, the hub or a broken file raises
         raise ValueError(_cannot_load(name, folder.exists(), error)) from None
     finally:
         if shown:
             logging.enable_progress_bar()
-    model = as_model(network.to("cuda" if cuda else "cpu"), name, training_length)
+    model = as_model(network.to(place), name, training_length)
     model.identity = {"model": name, "weights": _weights(folder, network)}
     return model
 
@@ -127,7 +131,7 @@ def load_text(
     from farfield.data.corpus import open_corpus
     from farfield.data.tokenizer import byte_tokenizer, load_tokenizer, vocabulary_size
     from farfield.data.tokens import tokenize
-    from farfield.training.run import corpus_of
+    from farfield.training.text import corpus_of
 
     settings = settings_of(model.name)
     if corpus is None and settings is None:

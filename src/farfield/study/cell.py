@@ -123,15 +123,9 @@ def _train(cell: Cell, run: Path, report: ProgressFile) -> Sequence[dict[str, An
 
 def prepare(cell: Cell) -> None:
     """Read the corpus of a cell once, so that the cells that share it do not all do it at the same time."""
-    from farfield.data.tokenizer import make_tokenizer
-    from farfield.data.tokens import cache_folder, tokenize
-    from farfield.training.run import corpus_of
+    from farfield.training.text import read_text
 
-    s = cell.settings
-    corpus = corpus_of(s)
-    tokenizer = make_tokenizer(s.tokenizer, corpus, s.vocabulary, cache_folder())
-    for split in ("train", "valid", "test"):
-        tokenize(corpus, split, tokenizer, progress=False)
+    read_text(cell.settings, ("train", "valid", "test"), progress=False)
 
 
 def run_speed(out: Path, cell: Cell) -> None:

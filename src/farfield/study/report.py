@@ -19,6 +19,8 @@ import farfield
 from farfield import zoo
 from farfield.data import durable
 from farfield.formula import FormulaError
+from farfield.formula.sentence import Sentence
+from farfield.formula.text import text
 from farfield.measure import LEVEL
 from farfield.study import findings, tables
 from farfield.study.collected import NONE, Entry, Study
@@ -159,10 +161,11 @@ def section(study: Study, encoding: str) -> EncodingSection:
     """What is proven of an encoding, with the proof, and what its models did."""
     entries = study.of_encoding(encoding)
     known = zoo.find(encoding)
+    steps: tuple[Sentence, ...] = ()
     try:
         verdict = check(encoding)
     except FormulaError as error:  # a formula that only has values for some parameters
-        words, condition, steps = "undecided", str(error), []
+        words, condition = "undecided", str(error)
     else:
         words, condition, steps = verdict.verdict, verdict.condition or "", verdict.steps
     leaks = [entry.leak for entry in entries if entry.leak is not None]
@@ -184,9 +187,9 @@ def section(study: Study, encoding: str) -> EncodingSection:
     )
 
 
-def _parts(step: str) -> list[tuple[str, bool]]:
-    """A step of a proof in parts: what stands between backticks is mathematics."""
-    return [(part, bool(i % 2)) for i, part in enumerate(step.split("`")) if part]
+def _parts(step: Sentence) -> list[tuple[str, bool]]:
+    """A step of a proof in parts: words, and mathematics as text."""
+    return [(part, False) if isinstance(part, str) else (text(part), True) for part in step.parts]
 
 
 def _inside(paths: tuple[Path, ...]) -> str:

@@ -6,11 +6,12 @@ Curves differ in line and marker before they differ in colour. matplotlib is imp
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from farfield.formula import Formula
 
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 2)))
 _MARKERS = ("o", "s", "^", "D", "v", "x", "+", "P", "*", "<", ">", "h")
@@ -32,19 +33,6 @@ _STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "farfield",
 }
-
-
-@dataclass(frozen=True)
-class Curve:
-    """What one encoding contributes to a figure of receptive fields."""
-
-    label: str
-    epsilons: Sequence[float]
-    tokens: Sequence[int]  # TRF at each epsilon; empty if the sum diverges
-    shares: Sequence[float]  # epsilons of the normalised panel
-    normalised: Sequence[float]  # reach within a context, over the context, at each of these
-    lengths: Sequence[int]
-    partial_sums: Sequence[float]
 
 
 @contextmanager
@@ -85,28 +73,38 @@ def save(figure: Any, path: str | Path) -> list[Path]:
     return written
 
 
-def receptive_figure(curves: Sequence[Curve], path: str | Path, context: int) -> list[Path]:
-    """TRF against epsilon in tokens, normalised as in the paper, and the partial sums of the weights."""
+def weights_figure(formula: Formula, title: str, path: str | Path | None, *, start: int, terms: int) -> Any:
+    """The weights of a formula by distance, and their partial sums, in double precision.
+
+    Returns:
+        The figure; with a path it is also written, as PNG and SVG.
+    """
+    import numpy as np
+
+    distances = np.unique(np.geomspace(1, terms, 400).astype(int)) - 1 + start
+    with np.errstate(all="ignore"):
+        weights = np.exp(formula.array(np.arange(start, start + terms, dtype=float)))
+        sums = np.cumsum(weights)
     with style() as pyplot:
-        figure, (tokens, normalised, sums) = pyplot.subplots(1, 3, figsize=(11, 3.4))
-        for i, curve in enumerate(curves):
-            shown = [(e, n) for e, n in zip(curve.epsilons, curve.tokens, strict=False) if n < 10**300]
-            if shown:
-                tokens.loglog([e for e, _ in shown], [float(n) for _, n in shown], label=plain(curve.label), **look(i))
-            line = look(i) | {"marker": ""}
-            normalised.plot(curve.shares, curve.normalised, label=plain(curve.label), **line)
-            sums.loglog(curve.lengths, curve.partial_sums, label=plain(curve.label), **look(i))
-        tokens.invert_xaxis()
-        tokens.set(xlabel="epsilon", ylabel="TRF (tokens)", title="receptive field")
-        normalised.set(
-            xlabel="epsilon", ylabel=f"reach / {context}", title=f"within {context} tokens, normalised", ylim=(0, 1.02)
-        )
-        sums.set(xlabel="tokens", ylabel="sum of the weights", title="partial sums")
-        sums.legend(fontsize=7)
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 3))
+        left.loglog(distances + 1, weights[distances - start], **look(0) | {"marker": ""})
+        left.set(xlabel="t + 1", ylabel="weight b(t)", title="weights")
+        draw = right.loglog if sums[-1] > 100 * sums[0] else right.semilogx
+        draw(distances + 1, sums[distances - start], **look(1) | {"marker": ""})
+        right.set(xlabel="tokens", ylabel="sum of the weights", title="partial sums")
+        figure.suptitle(plain(title, 100), fontsize=9)
         figure.tight_layout()
-        written = save(figure, path)
-        pyplot.close(figure)
-    return written
+        return finished(figure, path)
+
+
+def finished(figure: Any, path: str | Path | None) -> Any:
+    """The figure, written if there is a path, and out of pyplot's hands."""
+    from matplotlib import pyplot
+
+    if path is not None:
+        save(figure, path)
+    pyplot.close(figure)
+    return figure
 
 
 def plain(label: str, most: int = 200) -> str:

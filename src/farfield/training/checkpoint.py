@@ -62,7 +62,7 @@ def save_checkpoint(run: Path, step: int, files: Mapping[str, Write], about: dic
         for name, write in sorted(files.items()):
             durable.write_with(write, staged / name)
             durable.sync_file(staged / name)
-            listed[name] = {"size": (staged / name).stat().st_size, "sha256": _sha256(staged / name)}
+            listed[name] = {"size": (staged / name).stat().st_size, "sha256": durable.sha256_of(staged / name)}
         durable.write_file(staged / MANIFEST, _sealed({"step": step, "files": listed, "about": about}))
         durable.sync_folder(staged)
         if final.exists():  # the same step, saved before by a run that was disturbed
@@ -102,7 +102,7 @@ def verify_checkpoint(folder: Path) -> Checkpoint:
         size = path.stat().st_size
         if size != listed[name].get("size"):
             raise DamagedCheckpointError(f"{name}: {size} bytes instead of {listed[name].get('size')}")
-        if _sha256(path) != listed[name].get("sha256"):
+        if durable.sha256_of(path) != listed[name].get("sha256"):
             raise DamagedCheckpointError(f"{name}: its sha256 is another one")
     return Checkpoint(folder, step, about)
 
@@ -170,11 +170,6 @@ def _set_aside(folder: Path) -> Path:
             durable.rename(folder, aside)
             return aside
     raise AssertionError("a million damaged checkpoints")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _canonical(manifest: dict[str, Any]) -> bytes:

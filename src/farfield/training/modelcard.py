@@ -42,9 +42,7 @@ def card(settings: Settings, model: Any, history: list[dict[str, Any]], drawn: b
 def command(settings: Settings, out: str = "RUN") -> str:
     """The command that makes this run, over the preset that needs the fewest options."""
     fields = settings.model_dump(mode="json")
-    defaults = {
-        preset: Settings(encoding="none", **values).model_dump(mode="json") for preset, values in PRESETS.items()
-    }
+    defaults = {preset: Settings(preset=preset).model_dump(mode="json") for preset in PRESETS}
 
     def changes(preset: str) -> dict[str, Any]:
         named = ("encoding", "corpus")
@@ -66,15 +64,12 @@ def _verdict(settings: Settings) -> str:
     from farfield.theory.verdict.convergence import check
 
     try:
-        found = check(settings.encoding, parameters={k: v for k, v in settings.parameters.items() if _is_number(v)})
+        known = {k: v for k, v in settings.parameters.items() if not isinstance(v, list)}
+        verdict = check(settings.encoding, parameters=known)
     except Exception as error:  # a trained model is not lost for want of a proof
         return f"There is none: {error}."
-    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(found.proof, start=1))
-    return f"The sum of exp({_code(found.formula)}): **{found.condition or found.verdict}**.\n\n{steps}"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float)
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(verdict.proof, start=1))
+    return f"The sum of exp({_code(verdict.formula)}): **{verdict.condition or verdict.verdict}**.\n\n{steps}"
 
 
 def _table(history: list[dict[str, Any]]) -> str:

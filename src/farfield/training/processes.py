@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from farfield.training.settings import Settings
@@ -16,26 +16,26 @@ class Processes:
     """How many processes there are, which one this is, and how they agree."""
 
     def __init__(self) -> None:
-        self.count, self.rank = 1, 0
+        self.count, self.rank, self.state = 1, 0, None
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             import torch
             from accelerate import PartialState
 
-            state = PartialState(cpu=not torch.cuda.is_available())
-            self.count, self.rank = state.num_processes, state.process_index
+            self.state = PartialState(cpu=not torch.cuda.is_available())
+            self.count, self.rank = self.state.num_processes, self.state.process_index
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         return self.rank == 0
 
-    def first_does(self, work: Callable[[], T]) -> T:
-        """Let the first process do something, and give all of them its result, or its error."""
+    def on_main_process(self, work: Callable[[], T]) -> T:
+        """Let the main process do something, and give all of them its result, or its error."""
         if self.count == 1:
             return work()
         import torch.distributed
 
         outcome: list[Any] = [None, None]
-        if self.first:
+        if self.is_main:
             try:
                 outcome[0] = work()
             except Exception as error:
@@ -45,20 +45,9 @@ class Processes:
             raise outcome[1]
         return outcome[0]
 
-    @contextmanager
-    def first_goes_ahead(self) -> Iterator[None]:
-        """The first process does the work that fills a cache; the others then find it filled."""
-        if self.count > 1 and not self.first:
-            self.first_does(_nothing)
-        try:
-            yield
-        except Exception as error:
-            if self.count > 1 and self.first:
-                failed = error
-                self.first_does(lambda: _raise(failed))
-            raise
-        if self.count > 1 and self.first:
-            self.first_does(_nothing)
+    def main_process_first(self) -> AbstractContextManager[None]:
+        """The main process does the work that fills a cache; the others then find it filled."""
+        return nullcontext() if self.state is None else self.state.main_process_first()
 
     def share(self, settings: Settings) -> tuple[int, int]:
         """How many samples a process holds at once, and how many times in one update."""
@@ -68,11 +57,3 @@ class Processes:
         most = min(mine, settings.micro_batch or mine)
         micro_batch = next(size for size in range(most, 0, -1) if mine % size == 0)
         return micro_batch, mine // micro_batch
-
-
-def _nothing() -> None:
-    return
-
-
-def _raise(error: Exception) -> None:
-    raise error

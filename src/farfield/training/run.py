@@ -8,7 +8,6 @@ load it. `train` starts a run or goes on with it; `resume` goes on with what the
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import sys
 import threading
@@ -19,10 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield import zoo
-from farfield.data.corpus import Corpus, open_corpus
 from farfield.data.durable import as_disk_full
-from farfield.data.tokenizer import end_token, load_tokenizer, make_tokenizer, tokenizer_digest, vocabulary_size
-from farfield.data.tokens import Samples, Tokens, cache_folder, tokenize
+from farfield.data.tokenizer import end_token, tokenizer_digest, vocabulary_size
+from farfield.data.tokens import Samples, Tokens
 from farfield.training.checkpoint import run_lock
 from farfield.training.processes import Processes
 from farfield.training.runfolder import (
@@ -39,6 +37,7 @@ from farfield.training.runfolder import (
     write_tensors,
 )
 from farfield.training.settings import Settings, difference
+from farfield.training.text import read_text
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -79,12 +78,13 @@ def train(
     If the folder belongs to a run with other settings, another formula, tokenizer or corpus, this is refused.
     """
     run = Path(run)
+    zoo.find(settings.encoding)  # a mistake in the formula shows before the corpus is read
     processes = Processes()
-    if not processes.first:
+    if not processes.is_main:
         progress, say = False, _say_nothing
     try:
         with ExitStack() as held:
-            processes.first_does(lambda: held.enter_context(run_lock(run)))
+            processes.on_main_process(lambda: held.enter_context(run_lock(run)))
             return _train_locked(settings, run, processes, progress, log_to, say)
     except OSError as error:  # a full disk may show at any write, a line of the metrics too
         raise _as_sentence(error, run) from error
@@ -96,8 +96,9 @@ def _train_locked(settings: Settings, run: Path, processes: Processes, progress:
         if (done := finished_steps(run)) is not None:
             say(f"The run {str(run)!r} is finished: {done} steps.")
             return Result(run, done, True, metrics=tuple(read_metrics(run)))
-    with processes.first_goes_ahead():
-        tokenizer, tokens = _read_corpus(settings, run, progress)
+    with processes.main_process_first():
+        stored = run / TOKENIZER if (run / CONFIG).exists() else None
+        tokenizer, tokens = read_text(settings, stored=stored, progress=progress)
     return _train(settings, run, tokenizer, tokens, processes, progress, log_to, say)
 
 
@@ -110,29 +111,6 @@ def _as_sentence(error: OSError, run: Path) -> Exception:
 
 def _say_nothing(line: str) -> None:
     return
-
-
-def corpus_of(settings: Settings) -> Corpus:
-    """The corpus that a run's settings name."""
-    return open_corpus(settings.corpus, split_seed=settings.split_seed, errors=settings.errors, limit=settings.limit)
-
-
-def _read_corpus(settings: Settings, run: Path, progress: bool) -> tuple[Tokenizer, dict[str, Tokens]]:
-    """The run's own tokenizer if it has one already, else the one that the settings name; and the tokens."""
-    corpus = corpus_of(settings)
-    if (run / CONFIG).exists() and (run / TOKENIZER).exists():
-        tokenizer = load_tokenizer(str(run / TOKENIZER))
-    else:
-        tokenizer = make_tokenizer(settings.tokenizer, corpus, settings.vocabulary, cache_folder())
-    return tokenizer, {split: _whole_tokens(corpus, split, tokenizer, progress) for split in ("train", "valid")}
-
-
-def _whole_tokens(corpus: Corpus, split: str, tokenizer: Tokenizer, progress: bool) -> Tokens:
-    tokens = tokenize(corpus, split, tokenizer, progress=progress)
-    if not tokens.verify():  # the cache was damaged since: make it again
-        shutil.rmtree(tokens.path.parent)
-        tokens = tokenize(corpus, split, tokenizer, progress=progress)
-    return tokens
 
 
 def _train(
@@ -153,13 +131,13 @@ def _train(
     from farfield.training.progress import ProgressBar
     from farfield.training.trainer import generators_kept
 
-    samples = {split: Samples(found, settings.length, settings.seed, split) for split, found in tokens.items()}
+    samples = {split: Samples(read, settings.length, settings.seed, split) for split, read in tokens.items()}
     with flush_denormals(), generators_kept():
         torch.manual_seed(settings.seed)
         model = FarfieldForCausalLM(model_config(settings, tokenizer, _identity(settings, tokenizer, tokens)))
         model.config.training["identity"]["values"] = model.position.values()
         config = model_json(model)
-        checkpoint = processes.first_does(lambda: prepare(run, config, tokenizer, say))
+        checkpoint = processes.on_main_process(lambda: prepare(run, config, tokenizer, say))
         bar = ProgressBar(settings, shown=progress)
         trainer = _trainer(model, settings, run, as_bytes(config), samples, processes, bar, log_to)
         done = 0 if checkpoint is None else checkpoint.step
@@ -168,7 +146,7 @@ def _train(
             trainer.resume_counts(checkpoint.about, done)
             _note_other_machine(checkpoint.about, trainer.about, say)
         if done < settings.steps:
-            say(processes.first_does(lambda: _expectation(trainer, settings.steps - done)))
+            say(processes.on_main_process(lambda: _expectation(trainer, settings.steps - done)))
         with _stop_on_signals(trainer, say), closing(bar):
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint.folder))
         step, history = trainer.state.global_step, trainer.state.log_history
@@ -180,7 +158,7 @@ def _train(
             trainer.model.generation_config.save_pretrained(folder)
             write_card(folder, settings, trainer.model, history)
 
-        processes.first_does(
+        processes.on_main_process(
             lambda: finish(run, step, lambda path: write_tensors(path, trainer.model.state_dict()), write_rest)
         )
     say(f"Finished: {step} steps, the model is in {str(run)!r}.")
@@ -192,7 +170,7 @@ def _identity(settings: Settings, tokenizer: Tokenizer, tokens: dict[str, Tokens
     return {
         "formula": zoo.find(settings.encoding).text,
         "tokenizer": tokenizer_digest(tokenizer),
-        "corpus": {split: found.sha256 for split, found in tokens.items()},
+        "corpus": {split: read.sha256 for split, read in tokens.items()},
     }
 
 
@@ -260,7 +238,7 @@ def _trainer(
         ddp_find_unused_parameters=False,
         average_tokens_across_devices=False,
         disable_tqdm=True,
-        report_to=loggers(log_to) if processes.first else "none",
+        report_to=loggers(log_to) if processes.is_main else "none",
         run_name=run.name,
     )
     arguments._n_gpu = min(1, arguments.n_gpu)  # more than one GPU: torchrun, not DataParallel

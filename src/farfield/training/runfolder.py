@@ -6,7 +6,6 @@ copy goes into every checkpoint. A run goes on only if all of them say the same.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -100,7 +99,7 @@ def finished_steps(run: Path) -> int | None:
     """The number of steps, if the finished model is there and whole."""
     try:
         done = json.loads((run / FINISHED).read_bytes())
-        return int(done["step"]) if _sha256(run / MODEL) == done["sha256"] else None
+        return int(done["step"]) if durable.sha256_of(run / MODEL) == done["sha256"] else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -134,7 +133,7 @@ def finish(run: Path, step: int, write_model: Callable[[Path], None], write_rest
     except BaseException:
         staged.unlink(missing_ok=True)
         raise
-    sha256 = _sha256(staged)
+    sha256 = durable.sha256_of(staged)
     durable.rename(staged, run / MODEL)
     write_rest(run)
     durable.replace_file(run / FINISHED, json.dumps({"step": step, "sha256": sha256}).encode())
@@ -148,8 +147,3 @@ def write_tensors(path: Path, tensors: dict[str, Any]) -> None:
     mask = os.umask(0)
     os.umask(mask)
     path.chmod(0o666 & ~mask)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
 """What a run costs before it starts: arithmetic, memory, hours and money, from plain formulas.
 
     import farfield as ff
-    print(ff.scaling.training_cost(ff.preset_settings("paper-base", encoding="alibi"), gpu="a100"))
+    print(ff.scaling.training_cost(ff.Settings(preset="paper-base", encoding="alibi"), gpu="a100"))
 
 The formulas are those of docs/scaling.md, which also says what they rest on. Sizes are exact, and so is the memory of
 weights and caches. Hours are arithmetic divided by what a processor sustains: that share is measured for the CPU and

@@ -17,7 +17,7 @@ from farfield import zoo
 from farfield.nn.decoder.config import FarfieldConfig
 from farfield.nn.decoder.loss import reference_loss, token_losses, vocabulary_loss
 from farfield.nn.decoder.model import Dropout, FarfieldForCausalLM
-from farfield.training.settings import PRESETS
+from farfield.training.settings import preset_settings
 
 TINY: dict[str, Any] = {
     "vocab_size": 61,
@@ -59,7 +59,7 @@ def test_the_loss_in_chunks_is_exact_with_its_gradients(n: int, words: int, widt
     for mine, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(mine, other)
     counted = target != -100
-    losses = token_losses(hidden, weight, target, chunk=chunk)
+    losses = token_losses(hidden, weight, target)
     torch.testing.assert_close(losses.sum() / counted.sum(), reference_loss(hidden, weight, target).detach())
     assert (losses[~counted] == 0).all()
 
@@ -107,7 +107,7 @@ def test_18_times_the_length_stays_under_2_gb() -> None:
 
 @pytest.mark.parametrize(("preset", "millions"), [("paper-wikitext", 44.6), ("paper-base", 123.7)])
 def test_the_papers_sizes(preset: str, millions: float) -> None:
-    shape = PRESETS[preset]
+    shape = preset_settings(preset).model_dump()
     config = FarfieldConfig(
         vocab_size=shape["vocabulary"],
         hidden_size=shape["width"],

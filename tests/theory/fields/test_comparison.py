@@ -16,8 +16,8 @@ def test_type_2_lies_below_type_1_in_the_limit():
     """The paper's example of its comparison theorem."""
     found = compare("type2-paper", "type1-paper")
     assert found.smaller == "a"
-    assert any("tends to 0" in step for step in found.steps)
-    assert any("comparison theorem" in step for step in found.steps)
+    assert any("tends to 0" in step for step in found.proof)
+    assert any("comparison theorem" in step for step in found.proof)
 
 
 def test_but_not_near_the_diagonal():

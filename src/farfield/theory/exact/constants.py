@@ -16,6 +16,8 @@ from typing import Any
 
 from flint import arb, fmpq, fmpz
 
+from farfield.formula import Node, build
+from farfield.formula.text import text as spelt
 from farfield.theory.errors import UndecidedError
 from farfield.theory.exact.precision import precision
 
@@ -410,31 +412,33 @@ def _separation(c: Const, roots: dict[Atom, int]) -> tuple[arb, arb]:
 
 
 # ------------------------------------------------------------------------------------------------ spelling
+def node(c: Const) -> Node:
+    """The constant as an expression of the formula language, for proofs and conditions."""
+    ordered = sorted(c.terms.items(), key=lambda item: (item[0] == (), [(a.key, -e) for a, e in item[0]]))
+    return build.total(_term_node(monomial, q) for monomial, q in ordered)
+
+
 def text(c: Const) -> str:
-    """The constant in the formula language, for proofs and conditions."""
-    if not c.terms:
-        return "0"
-    parts = []
-    for monomial, q in sorted(c.terms.items(), key=lambda item: (item[0] == (), [(a.key, -e) for a, e in item[0]])):
-        below = [_atom_text(a, -e) for a, e in monomial if e < 0 and e.denominator == 1 and a.kind != "exp"]
-        above = [_atom_text(a, e) for a, e in monomial if e > 0 or e.denominator != 1 or a.kind == "exp"]
-        top = [str(abs(q.numerator))] if abs(q.numerator) != 1 or not above else []
-        body = "/".join(["*".join(top + above), *below, *([str(q.denominator)] if q.denominator != 1 else [])])
-        parts.append(("-" if q < 0 else "+", body))
-    first = ("-" if parts[0][0] == "-" else "") + parts[0][1]
-    return first + "".join(f" {s} {b}" for s, b in parts[1:])
+    """The constant in the formula language."""
+    return spelt(node(c))
 
 
-def _atom_text(atom: Atom, e: Fraction) -> str:
+def _term_node(monomial: Monomial, q: Fraction) -> Node:
+    below = [_atom_node(a, -e) for a, e in monomial if e < 0 and e.denominator == 1 and a.kind != "exp"]
+    above = [_atom_node(a, e) for a, e in monomial if e > 0 or e.denominator != 1 or a.kind == "exp"]
+    top = build.product([build.fraction(q.numerator), *above])
+    return build.quotient(top, *below, build.fraction(q.denominator))
+
+
+def _atom_node(atom: Atom, e: Fraction) -> Node:
     if atom.kind == "exp":
-        inside = Const({m: q * e for m, q in atom.made_of.terms.items()})
-        return f"exp({text(inside)})"
-    name = {
-        "logprime": f"log({atom.key})", "logabs": f"log({atom.key})", "abs": f"abs({atom.key})",
-        "whole": f"({atom.key})", "cos": f"cos({atom.key})", "sin": f"sin({atom.key})", "floor": f"floor({atom.key})",
-    }.get(atom.kind, atom.key)  # fmt: skip
-    if e == 1:
-        return name
-    if e == Fraction(1, 2):
-        return f"sqrt({atom.key if atom.kind in ('prime', 'whole') else name})"
-    return f"{name}**{e}" if e > 0 and e.denominator == 1 else f"{name}**({e})"
+        return build.call("exp", node(Const({m: q * e for m, q in atom.made_of.terms.items()})))
+    if atom.kind in ("pi", "param"):
+        base = Node("pi") if atom.kind == "pi" else build.name(atom.key)
+    elif atom.kind in ("prime", "logprime"):
+        base = build.fraction(atom.made_of)
+    else:
+        base = node(atom.made_of)
+    function = {"logprime": "log", "logabs": "log"}.get(atom.kind, atom.kind)
+    inside = base if atom.kind in ("pi", "param", "prime", "whole") else build.call(function, base)
+    return build.power(inside, build.fraction(e))

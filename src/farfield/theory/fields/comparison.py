@@ -11,17 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
 from farfield.formula import Formula
+from farfield.formula.mathml import markup
+from farfield.formula.sentence import Sentence, say
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.exact.precision import precision
 from farfield.theory.fields.receptive import exact_epsilon, smallest
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.series import Encoding, bound_formula, series
 from farfield.theory.sums.shapes import Shape, shape
+
+if TYPE_CHECKING:
+    from farfield.theory.verdict.reader import Gap
 
 _EVERY = 256  # every j up to here is looked at
 EVERY_INTERVAL = 64  # the exact intervals of epsilon are listed for j up to here
@@ -51,10 +57,30 @@ class Comparison:
     a: str
     b: str
     smaller: str | None  # "a", "b", "equal", or None if it could not be decided
-    steps: tuple[str, ...]
+    steps: tuple[Sentence, ...]
     crossings: tuple[Crossing, ...] = ()
     intervals: tuple[tuple[str, float, float], ...] = field(default=())  # (whose is larger, above, up to)
     looked_down_to: float = 0.0
+    formulas: tuple[Formula, Formula] | None = field(default=None, repr=False)
+
+    @property
+    def proof(self) -> list[str]:
+        """The steps as plain text."""
+        return [str(step) for step in self.steps]
+
+    def _repr_html_(self) -> str:
+        """The comparison and its proof for a notebook."""
+        steps = "".join(f"<li>{step.html()}</li>" for step in self.steps)
+        turns = "".join(f"<p>{markup(turn)}</p>" for turn in self.turns())
+        return f"<p>{markup(self.sentence())}</p><ol>{steps}</ol>{turns}"
+
+    def figure(self, path: str | Path | None = None, *, context: int = 512) -> Any:
+        """Both receptive fields as a figure; with a path, written as PNG and SVG."""
+        from farfield.theory.fields.pictures import curve, fields_figure
+
+        assert self.formulas is not None
+        curves = [curve(n, f, context) for n, f in zip((self.a, self.b), self.formulas, strict=True)]
+        return fields_figure(curves, path, context=context)
 
     def sentence(self) -> str:
         if self.smaller is None:
@@ -92,14 +118,15 @@ def compare(
     """Compare two encodings by the growth of their weights, and find where their receptive fields cross."""
     one, other = bound_formula(a, **(parameters_a or {})), bound_formula(b, **(parameters_b or {}))
     names = names or (_name(a, one), _name(b, other))
-    found = [_series_or_none(f) for f in (one, other)]
-    if found[0] is None or found[1] is None:
-        return _with_divergent(names, found)
-    smaller, steps = _decide(one.primitive, other.primitive, found[0], found[1], names)
+    a_series, b_series = (_series_or_none(f) for f in (one, other))
+    if a_series is None or b_series is None:
+        smaller, steps = _with_divergent(names, a_series is not None, b_series is not None)
+        return Comparison(*names, smaller, tuple(steps), formulas=(one, other))
+    smaller, steps = _decide(one.primitive, other.primitive, a_series, b_series, names)
     if smaller == "equal":
-        return Comparison(*names, smaller, tuple(steps))
-    crossings, intervals, lowest = _crossings(found[0], found[1], {"a": -1, "b": 1}.get(smaller or "", 0))
-    return Comparison(*names, smaller, tuple(steps), tuple(crossings), tuple(intervals), lowest)
+        return Comparison(*names, smaller, tuple(steps), formulas=(one, other))
+    crossings, intervals, lowest = _crossings(a_series, b_series, {"a": -1, "b": 1}.get(smaller or "", 0))
+    return Comparison(*names, smaller, tuple(steps), tuple(crossings), tuple(intervals), lowest, (one, other))
 
 
 def _name(encoding: Encoding, formula: Formula) -> str:
@@ -113,44 +140,49 @@ def _series_or_none(formula: Formula) -> Series | None:
         return None
 
 
-def _with_divergent(names: tuple[str, str], found: list[Series | None]) -> Comparison:
+def _with_divergent(names: tuple[str, str], a: bool, b: bool) -> tuple[str | None, list[Sentence]]:
     steps = [
-        f"the sum of the weights of {n} diverges: it has no receptive field"
-        for n, s in zip(names, found, strict=True)
-        if s is None
+        say(f"the sum of the weights of {n} diverges: it has no receptive field")
+        for n, converges in zip(names, (a, b), strict=True)
+        if not converges
     ]
-    if found[0] is None and found[1] is None:
-        return Comparison(*names, None, tuple(steps))
-    smaller = "b" if found[0] is None else "a"
-    steps.append("the other one converges, so its receptive field is finite for every epsilon")
-    return Comparison(*names, smaller, tuple(steps))
+    if not a and not b:
+        return None, steps
+    steps.append(say("the other one converges, so its receptive field is finite for every epsilon"))
+    return "a" if a else "b", steps
 
 
-def _decide(one: Formula, other: Formula, a: Series, b: Series, names: tuple[str, str]) -> tuple[str | None, list[str]]:
+def _decide(
+    one: Formula, other: Formula, a: Series, b: Series, names: tuple[str, str]
+) -> tuple[str | None, list[Sentence]]:
     """The order as epsilon -> 0 from the limit of r_a - r_b, with its steps."""
     from farfield.theory.verdict import reader
 
     if one == other:
-        return "equal", ["both are the same formula"]
+        return "equal", [say("both are the same formula")]
     shapes = [shape(f) for f in (one, other)]
     if shapes[0] is not None and shapes[1] is not None and _but_constant(shapes[0]) == _but_constant(shapes[1]):
-        return "equal", ["the two biases differ by a constant, which scales the weights: shares stay the same"]
+        return "equal", [say("the two biases differ by a constant, which scales the weights: shares stay the same")]
     gap = reader.compare(one, other)
-    steps = [f"a is {names[0]}, b is {names[1]}", *gap.steps]
+    steps = [say(f"a is {names[0]}, b is {names[1]}"), *gap.steps]
     if gap.limit in ("+inf", "-inf"):
         first, last = names if gap.limit == "-inf" else names[::-1]
         steps.append(
-            f"so the weight of {first} over that of {last} tends to 0, whatever the two sums are: from some t0 on, "
-            f"b(t)/B of {first} is the smaller one"
+            say(
+                f"so the weight of {first} over that of {last} tends to 0, whatever the two sums are: from some t0 "
+                f"on, b(t)/B of {first} is the smaller one"
+            )
         )
         steps.append(
-            f"by the comparison theorem TRF of {first} <= TRF of {last} for every epsilon for which the latter is at "
-            "least t0"
+            say(
+                f"by the comparison theorem TRF of {first} <= TRF of {last} for every epsilon for which the latter is "
+                "at least t0"
+            )
         )
         return ("a" if gap.limit == "-inf" else "b"), steps
     if gap.limit == "constant":
         return _constant_gap(gap, a, b, names, steps)
-    steps.append("the limit of the difference of the two biases does not decide the order")
+    steps.append(say("the limit of the difference of the two biases does not decide the order"))
     return None, steps
 
 
@@ -159,21 +191,22 @@ def _but_constant(a: Shape) -> Shape:
 
 
 def _constant_gap(
-    gap: Any, a: Series, b: Series, names: tuple[str, str], steps: list[str]
-) -> tuple[str | None, list[str]]:
+    gap: Gap, a: Series, b: Series, names: tuple[str, str], steps: list[Sentence]
+) -> tuple[str | None, list[Sentence]]:
     from farfield.theory.exact import constants
 
     with precision(_BITS):
         value = arb(0) if gap.value is None else constants.ball(gap.value)
         ratio = value.exp() * b.B() / a.B()
         shown = f"{float(ratio.mid()):.6g}"
-        steps.append(f"so (weight of {names[0]})/A over (weight of {names[1]})/B tends to {shown}")
+        steps.append(say(f"so (weight of {names[0]})/A over (weight of {names[1]})/B tends to {shown}"))
         if ratio < 1 or ratio > 1:
             smaller = "a" if ratio < 1 else "b"
             first = names[0] if smaller == "a" else names[1]
-            steps.append(f"which is {'below' if ratio < 1 else 'above'} 1: {first} has the smaller TRF in the limit")
+            side = "below" if ratio < 1 else "above"
+            steps.append(say(f"which is {side} 1: {first} has the smaller TRF in the limit"))
             return smaller, steps
-    steps.append("which is 1 to the precision used: the order as epsilon -> 0 is not decided")
+    steps.append(say("which is 1 to the precision used: the order as epsilon -> 0 is not decided"))
     return None, steps
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from farfield.formula import Node, build
+from farfield.formula.sentence import Sentence, joined, say
 from farfield.theory.errors import EmptyRegionError, SplitError, UndecidedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import Const
-from farfield.theory.verdict.regions import Region, describe, domain, linear
+from farfield.theory.verdict.regions import Region, domain, domain_relation, linear, relation
 
 MAX_LEAVES = 120
 MAX_JOINED = 12  # cases among which pairs are sought that make one
@@ -22,7 +25,7 @@ class Leaf:
     """What happens in one region."""
 
     verdict: str  # "converges", "diverges", "undecided", "undefined"
-    steps: tuple[str, ...] = ()
+    steps: tuple[Sentence, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def explore(region: Region, leaf: Callable[[Region], Leaf], deadline: float) -> 
         nonlocal count
         count += 1
         if count > MAX_LEAVES or time.thread_time() > deadline:
-            return Leaf("undecided", ("there are too many cases",))
+            return Leaf("undecided", (say("there are too many cases"),))
         try:
             return leaf(here)
         except SplitError as split:
@@ -60,7 +63,7 @@ def explore(region: Region, leaf: Callable[[Region], Leaf], deadline: float) -> 
             except SplitError as other:  # solving const = 0 needs another sign first
                 return divide(here, other.const)
             except UndecidedError as error:
-                children.append((s, Leaf("undecided", (str(error),))))
+                children.append((s, Leaf("undecided", (say(str(error)),))))
         if len({child for _, child in children}) == 1:
             return children[0][1]
         return Branch(const, tuple(children))
@@ -112,13 +115,13 @@ def _outer(a: tuple[Const, bool] | None, b: tuple[Const, bool] | None, side: int
     return a if gap > 0 else b if gap < 0 else (a[0], a[1] and b[1])
 
 
-def _interval(case: Case, name: str) -> tuple[Interval, Case] | None:
+def _interval(case: Case, moving: Const) -> tuple[Interval, Case] | None:
     """The bounds on one quantity and the other conditions; None if the case has none, or a hole."""
     low = high = None
     rest, seen = [], False
     for c, s in case:
         line = linear(c)
-        if line is None or line[0] != name:
+        if line is None or line[0] != moving:
             rest.append((c, s))
             continue
         if s == UNEQUAL:
@@ -183,45 +186,71 @@ def _without_implied(case: Case) -> Case:
     return tuple(kept)
 
 
-def _words(found: list[Case], given: Region) -> list[str]:
-    """Conjunctions in words; what the domain says already is left out."""
-    known = {(c, s) for c, s in given.facts}
-    out = []
-    for case in found:
-        parts = [describe(c, s) for c, s in case if (c, s) not in known]
-        out.append(" and ".join(parts))
-    return out
+class Condition(str):
+    """For which parameters a series converges: a text that carries its cases.
+
+    `cases` maps "converges", "diverges", "undecided" and "undefined" to the regions with that verdict: a tuple of
+    conjunctions, each a tuple of relations such as p > 1.
+    """
+
+    cases: dict[str, tuple[tuple[Node, ...], ...]]
+    sentence: Sentence
+
+    def __new__(cls, sentence: Sentence, cases: dict[str, tuple[tuple[Node, ...], ...]]) -> Condition:
+        made = super().__new__(cls, str(sentence))
+        made.sentence, made.cases = sentence, cases
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.sentence, self.cases
+
+    def latex(self) -> str:
+        """The condition in LaTeX."""
+        return self.sentence.latex()
+
+    def html(self) -> str:
+        """The condition as markup."""
+        return self.sentence.html()
 
 
-def condition_text(tree: Tree, names: Sequence[str], domains: list[str]) -> tuple[str, str | None, list[str]]:
-    """(verdict, condition, proof) of a family."""
-    given = domain(domains)
-    found = {v: cases(tree, v) for v in ("converges", "diverges", "undecided", "undefined")}
-    words = {v: _words(c, given) for v, c in found.items()}
-    everything = ", ".join(d for d in domains if d) or ", ".join(names)
+def _relations(found: list[Case], given: Region) -> tuple[tuple[Node, ...], ...]:
+    """Conjunctions of relations; what the domain says already is left out."""
+    known = set(given.facts)
+    return tuple(tuple(relation(c, s) for c, s in case if (c, s) not in known) for case in found)
+
+
+def _any_of(cases: tuple[tuple[Node, ...], ...]) -> Sentence:
+    return joined((joined(case, " and ") for case in cases), ", or ")
+
+
+def family(tree: Tree, names: Sequence[str], domains: list[str]) -> tuple[str, Condition | None, list[Sentence]]:
+    """(verdict, condition, proof) of a formula with open parameters."""
+    verdicts = ("converges", "diverges", "undecided", "undefined")
+    shown = {v: _relations(cases(tree, v), domain(domains)) for v in verdicts}
+    known = [domain_relation(d) for d in domains]
+    everything = joined([d for d in known if d is not None] or [build.name(n) for n in names], ", ")
     proof = _proof(tree)
-    undefined = f" (it is undefined if {', or '.join(words['undefined'])})" if any(words["undefined"]) else ""
-    if found["undecided"]:
-        parts = [f"{v} if {', or '.join(words[v])}" for v in ("converges", "diverges", "undecided") if words[v]]
-        condition = "; ".join(parts) if all(words["undecided"]) else None
-        return "undecided", condition, proof
-    if not found["converges"]:
-        return "diverges", f"diverges for every {everything}{undefined}", proof
-    if not found["diverges"] and (not undefined or not any(words["converges"])):
-        return "converges", f"converges for every {everything}", proof
-    return "converges", f"converges if and only if {', or '.join(words['converges'])}{undefined}", proof
+    undefined = say(" (it is undefined if ", _any_of(shown["undefined"]), ")") if any(shown["undefined"]) else say()
+    if shown["undecided"]:
+        parts = [say(f"{v} if ", _any_of(shown[v])) for v in verdicts[:3] if shown[v]]
+        return "undecided", Condition(joined(parts, "; "), shown) if all(shown["undecided"]) else None, proof
+    if not shown["converges"]:
+        return "diverges", Condition(say("diverges for every ", everything, undefined), shown), proof
+    if not shown["diverges"] and (not undefined.parts or not any(shown["converges"])):
+        return "converges", Condition(say("converges for every ", everything), shown), proof
+    words = say("converges if and only if ", _any_of(shown["converges"]), undefined)
+    return "converges", Condition(words, shown), proof
 
 
-def _proof(tree: Tree, assumed: str = "") -> list[str]:
+def _proof(tree: Tree, assumed: Sentence | None = None) -> list[Sentence]:
     """The steps of every case, in order."""
     if isinstance(tree, Leaf):
-        lead = f"if {assumed}: " if assumed else ""
-        end = {"undefined": "the formula has no value", "undecided": "not decided"}.get(tree.verdict, "")
+        ends = {"undefined": "the formula has no value: ", "undecided": "not decided: "}
+        lead = say("if ", assumed, ": ") if assumed else say()
         first, *others = tree.steps
-        steps = [lead + (end + ": " if end else "") + first, *others]
-        return steps if end or "the sum" in steps[-1] else [*steps, f"so the sum {tree.verdict}"]
+        return [say(lead, ends.get(tree.verdict, ""), first), *others]
     out = []
     for s, child in tree.children:
-        here = describe(tree.const, s)
-        out += _proof(child, f"{assumed} and {here}" if assumed else here)
+        here = say(relation(tree.const, s))
+        out += _proof(child, say(assumed, " and ", here) if assumed else here)
     return out

@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flint import arb
 
-from farfield.formula import Formula, FormulaError
-from farfield.theory.checker.examination import statement
+from farfield.formula import Formula, FormulaError, build, parse
+from farfield.formula.sentence import Sentence, say
+from farfield.formula.tree import T
+from farfield.theory.checker.wording import wording
 from farfield.theory.errors import UndecidedError, UndefinedError
-from farfield.theory.exact.constants import Const, ball, log, sign, text
+from farfield.theory.exact import constants
+from farfield.theory.exact.constants import Const, ball, log, sign
 from farfield.theory.exact.precision import precision
 from farfield.theory.verdict import oscillation
-from farfield.theory.verdict.conditions import Leaf, condition_text, explore
+from farfield.theory.verdict.conditions import Condition, Leaf, explore, family
 from farfield.theory.verdict.corners import corners
 from farfield.theory.verdict.domain import refuse_undefined, require_defined
+from farfield.theory.verdict.gate import accepted, weakest
 from farfield.theory.verdict.horizon import Horizon, horizon
-from farfield.theory.verdict.ladder import Rung, certificate, decide, safe_decimal
+from farfield.theory.verdict.ladder import B, Rung, certificate, decide, safe_decimal
 from farfield.theory.verdict.regions import Region, domain
 from farfield.zoo import Encoding, find
 
@@ -38,8 +42,8 @@ class Verdict:
 
     formula: str
     verdict: str  # "converges", "diverges", "undecided", "not-applicable"
-    condition: str | None = None  # for open parameters
-    steps: list[str] = field(default_factory=list)  # the proof; mathematics stands between backticks
+    condition: Condition | None = None  # for open parameters
+    steps: tuple[Sentence, ...] = ()  # the proof
     certificate: dict[str, Any] | None = None
     horizon: Horizon | None = None
     start: int = 0
@@ -47,20 +51,42 @@ class Verdict:
     @property
     def proof(self) -> list[str]:
         """The steps of the proof as plain text."""
-        return [step.replace("`", "") for step in self.steps]
+        return [str(step) for step in self.steps]
+
+    @property
+    def headline(self) -> Sentence:
+        """The formula and what is said of it, in one line."""
+        if self.verdict == "not-applicable":
+            return say(f"{self.formula}: the theorem does not apply")
+        formula = parse(self.formula)
+        left = build.applied("b" if formula.weight else "r")
+        said = self.verdict if self.condition is None else self.condition.sentence
+        return say(build.relation(left, "=", formula.node), ": ", said)
 
     def latex(self) -> str:
         """The verdict and its proof as LaTeX."""
-        from farfield.theory.verdict.typeset import proof_latex
+        items = [rf"  \item {step.latex()}" for step in self.steps]
+        return "\n".join([self.headline.latex() + ".", r"\begin{enumerate}", *items, r"\end{enumerate}"])
 
-        return proof_latex(self)
+    def _repr_html_(self) -> str:
+        """The verdict and its proof for a notebook."""
+        items = "".join(f"<li>{step.html()}</li>" for step in self.steps)
+        return f"<p>{self.headline.html()}</p><ol>{items}</ol>"
+
+    def figure(self, path: str | None = None, *, terms: int = 4096) -> Any:
+        """The weights and their partial sums as a figure; with a path, written as PNG and SVG."""
+        from farfield.theory.figures import weights_figure
+
+        if self.verdict == "not-applicable" or (formula := parse(self.formula)).parameters:
+            raise ValueError(f"a figure needs a formula without open parameters, not {self.formula}")
+        return weights_figure(formula, str(self.headline), path, start=self.start, terms=terms)
 
     def json(self) -> dict[str, Any]:
         """The verdict as plain data."""
         return {
             "formula": self.formula,
             "verdict": self.verdict,
-            "condition": self.condition,
+            "condition": None if self.condition is None else str(self.condition),
             "proof": self.proof,
             "certificate": self.certificate,
             "horizon": None if self.horizon is None else self.horizon.json(),
@@ -87,7 +113,7 @@ def check(
     formula = encoding if isinstance(encoding, Formula) else named.formula if named else None
     if formula is None:
         assert named is not None
-        return Verdict(named.name, "not-applicable", steps=[f"{named.name}: {named.note}"])
+        return Verdict(named.name, "not-applicable", steps=(say(f"{named.name}: {named.note}"),))
     if not isinstance(start, int) or not 0 <= start < 2**63:
         raise FormulaError(f"the series must start at a distance of 0 or more, not {start}", formula.text())
     formula = formula.bind({**(parameters or {}), **more})
@@ -98,8 +124,9 @@ def check(
             verdict = _check_family(formula.primitive, domains, start, deadline)
         else:
             verdict = _check_concrete(formula.primitive, start, deadline)
+            accepted(formula.primitive, verdict.verdict, verdict.certificate, start)
     except UndecidedError as error:
-        verdict = Verdict("", "undecided", steps=[f"not decided: {error}"], start=start)
+        verdict = Verdict("", "undecided", steps=(say(f"not decided: {error}"),), start=start)
     return replace(verdict, formula=formula.text())
 
 
@@ -118,22 +145,27 @@ def _check_concrete(formula: Formula, start: int, deadline: float) -> Verdict:
             if found is not None:
                 return found
         raise error
-    proof, claim = list(rung.steps), certificate(formula, rung, deadline)
-    if claim is not None:
-        proof[-1] = _explicit_step(claim, rung)
-    proof.append(f"the sum of `b(t)` over t >= {start} {rung.verdict}")
+    claim = certificate(formula, rung, deadline)
     far = horizon(formula, start) if rung.verdict == "diverges" else None
-    if far is not None:
-        proof.append(far.sentence())
-    return Verdict(formula.text(), rung.verdict, None, proof, claim, far, start)
+    proof = [
+        *rung.steps,
+        rung.reason if claim is None else _explicit_step(claim, rung),
+        _conclusion(rung.verdict, start),
+    ]
+    proof += [] if far is None else [say(far.sentence())]
+    return Verdict(formula.text(), rung.verdict, None, tuple(proof), claim, far, start)
 
 
-def _explicit_step(claim: Mapping[str, Any], rung: Rung) -> str:
+def _conclusion(verdict: str, start: int) -> Sentence:
+    return say("the sum of ", B, " over ", build.relation(T, ">=", build.fraction(start)), f" {verdict}")
+
+
+def _explicit_step(claim: Mapping[str, Any], rung: Rung) -> Sentence:
     if claim["claim"] == "finite":
-        return f"`b(t) = 0` for all t >= {claim['from']}: the sum has finitely many terms"
-    ends = "converges" if rung.verdict == "converges" else "diverges"
-    why = "the terms do not tend to 0" if claim["exponent"] == "0" else f"the sum of that bound {ends} (integral test)"
-    return f"explicitly, `{statement(claim)}`; {why}"
+        return say(wording(claim), ": the sum has finitely many terms")
+    why = f"the sum of that bound {rung.verdict} (integral test)"
+    why = "the terms do not tend to 0" if claim["exponent"] == "0" else why
+    return say("explicitly, ", wording(claim), f"; {why}")
 
 
 def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict | None:
@@ -152,23 +184,23 @@ def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict
         if not absolute and not oscillation.never_negative(p):
             return None
         waves.append((node, e, p))
-    shown = " * ".join(f"abs({Formula(node).text()})**{e}" for node, e, _ in waves)
-    proof = [f"`b(t) = h(t) * {shown}` with `h(t) = {parts.rest.text().removeprefix('weight: ')}`"]
+    h = build.applied("h")
+    shown = [build.power(build.call("abs", node), build.fraction(e)) for node, e, _ in waves]
+    proof = [say(build.relation(B, "=", build.product([h, *shown])), " with ", build.relation(h, "=", parts.rest.node))]
     with precision(128):
         shift = arb(0)
         if rung.verdict == "converges":
             for _, e, p in waves:
                 shift += ball(log(oscillation.size(p))) * (arb(e.numerator) / e.denominator)
             claim = _shifted(claim, shift)
-            proof += [f"{step} (for h)" for step in rung.steps[:-1]]
-            proof.append(_explicit_step(claim, rung))
-            proof.append("the sum of `b(t)` converges")
-            return Verdict(formula.text(), "converges", None, proof, claim, None, start)
+            proof += [say(step, " (for h)") for step in rung.steps]
+            proof += [_explicit_step(claim, rung), _conclusion("converges", start)]
+            return Verdict(formula.text(), "converges", None, tuple(proof), claim, None, start)
         product: oscillation.Waves | None = None
         nodes = []
         for node, e, p in waves:
             even, twice = oscillation.even_power(node, e)
-            nodes.append(Formula(even).text())
+            nodes.append(even)
             shift -= ball(log(oscillation.size(p))) * (arb((twice - e).numerator) / (twice - e).denominator)
             power = p
             for _ in range(twice - 1):
@@ -178,34 +210,41 @@ def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict
     average = oscillation.mean(product)
     if sign(average) <= 0 or claim["claim"] != "lower":
         return None
-    factor = "*".join(f"({n})" for n in nodes)
-    claim = {**_shifted(claim, shift), "claim": "mean", "factor": factor, "mean": _safe_mean(average)}
-    proof.append(f"`q(t) = {claim['factor']}` has the mean `{text(average)}` over the integers")
-    proof.append(f"explicitly, `{statement(claim)}`")
-    proof.append("with s(t) for the bound, the sum of (q(t) - mean)*s(t) converges (Dirichlet), that of s(t) diverges")
-    proof.append("so the sum of q(t)*s(t) diverges, and the sum of `b(t)` diverges")
-    return Verdict(formula.text(), "diverges", None, proof, claim, None, start)
+    q = build.product(nodes)
+    claim = {**_shifted(claim, shift), "claim": "mean", "factor": Formula(q).text(), "mean": _safe_mean(average)}
+    mean = build.relation(build.applied("q"), "=", q)
+    proof += [
+        say(mean, " has the mean ", constants.node(average), " over the integers"),
+        say("explicitly, ", wording(claim)),
+        say("with s(t) for the bound, the sum of (q(t) - mean)*s(t) converges (Dirichlet), that of s(t) diverges"),
+        say("so the sum of q(t)*s(t) diverges, and the sum of ", B, " diverges"),
+    ]
+    return Verdict(formula.text(), "diverges", None, tuple(proof), claim, None, start)
 
 
 def _check_corners(formula: Formula, start: int, deadline: float) -> Verdict | None:
     """Waves in an exponent that cross the border: decided if every extreme has the same verdict (corners.py)."""
     require_defined(formula, start, deadline)
-    verdicts, proof = set(), ["for each t, `b(t)` is monotone in its waves, so it lies between the extremes:"]
+    certificates: list[dict[str, Any] | None] = []
+    verdicts, proof = set(), [say("for each t, ", B, " is monotone in its waves, so it lies between the extremes:")]
     for said, still in corners(formula, deadline):
         try:
             rung = decide(still, Region(), deadline)
         except UndefinedError:
             return None
         verdicts.add(rung.verdict)
-        first, *others = rung.steps
-        proof += [f"with `{said}`: {first}", *others]
+        certificates.append(certificate(still, rung, deadline))
+        first, *others = (*rung.steps, rung.reason)
+        proof += [say("with ", said, ": ", first), *others]
     if len(verdicts) != 1:
         return None
     (verdict,) = verdicts
     if verdict == "diverges" and any(n.op == "floor" for n in formula.node.walk()):
         return None  # with steps, which extreme is the smallest may change for ever
-    proof.append(f"so the sum of `b(t)` over t >= {start} {verdict}")
-    return Verdict(formula.text(), verdict, None, proof, None, None, start)
+    claim = weakest(certificates)
+    proof += [] if claim is None else [say("explicitly, ", wording(claim))]
+    proof.append(_conclusion(verdict, start))
+    return Verdict(formula.text(), verdict, None, tuple(proof), claim, None, start)
 
 
 def _check_parts(formula: Formula, start: int, deadline: float) -> Verdict | None:
@@ -213,13 +252,18 @@ def _check_parts(formula: Formula, start: int, deadline: float) -> Verdict | Non
     if not formula.weight or formula.node.op != "+":
         return None
     found = [_check_concrete(replace(formula, node=part, source=""), start, deadline) for part in formula.node.args]
-    proof = [f"`b(t)` is a sum of two weights, and the first of them, `{found[0].formula.removeprefix('weight: ')}`:"]
-    proof += [*found[0].steps, f"the other, `{found[1].formula.removeprefix('weight: ')}`:", *found[1].steps]
-    diverging = [v for v in found if v.verdict == "diverges"]
-    verdict = "diverges" if diverging else "converges"
-    proof.append(f"so the sum of `b(t)` over t >= {start} {verdict}")
-    claim = diverging[0].certificate if diverging else None
-    return Verdict(formula.text(), verdict, None, proof, claim, None, start)
+    first, second = formula.node.args
+    proof = [say(B, " is a sum of two weights, and the first of them, ", first, ":"), *found[0].steps]
+    proof += [say("the other, ", second, ":"), *found[1].steps]
+    verdict = "diverges" if any(v.verdict == "diverges" for v in found) else "converges"
+    proof.append(_conclusion(verdict, start))
+    claim: dict[str, Any] | None = None
+    for i, part in enumerate(found):
+        if part.verdict == "diverges" and part.certificate is not None:
+            claim = {"claim": "part", "index": i, "part": part.certificate}
+    if verdict == "converges" and all(part.certificate is not None for part in found):
+        claim = {"claim": "sum", "parts": [part.certificate for part in found]}
+    return Verdict(formula.text(), verdict, None, tuple(proof), claim, None, start)
 
 
 def _safe_mean(average: Const) -> str:
@@ -242,14 +286,14 @@ def _check_family(formula: Formula, domains: list[str], start: int, deadline: fl
         try:
             rung = decide(formula, region, deadline)
         except UndefinedError as error:
-            return Leaf("undefined", (str(error),))
+            return Leaf("undefined", (say(str(error)),))
         except UndecidedError as error:
-            return Leaf("undecided", (str(error),))
-        return Leaf(rung.verdict, rung.steps)
+            return Leaf("undecided", (say(str(error)),))
+        return Leaf(rung.verdict, (*rung.steps, rung.reason))
 
-    verdict, condition, proof = condition_text(explore(domain(domains), leaf, deadline), formula.parameters, domains)
+    verdict, condition, proof = family(explore(domain(domains), leaf, deadline), formula.parameters, domains)
     if len(domains) == 1 and verdict == "converges":  # a single parameter: is its domain the condition itself?
-        free = condition_text(explore(Region(), leaf, deadline), formula.parameters, [])
+        free = family(explore(Region(), leaf, deadline), formula.parameters, [])
         if free[1] == f"converges if and only if {domains[0]}":
             verdict, condition, proof = free
-    return Verdict(formula.text(), verdict, condition, proof, None, None, start)
+    return Verdict(formula.text(), verdict, condition, tuple(proof), None, None, start)

@@ -13,9 +13,10 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-from farfield.formula import Formula, Node, number
+from farfield.formula import Formula, Node, build, number
 from farfield.formula.algebras import exact_value
 from farfield.formula.functions import WAVES, reading
+from farfield.formula.sentence import Sentence, joined
 from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.verdict.engines import Asymptotic
 from farfield.theory.verdict.monomials import UNIT
@@ -25,7 +26,7 @@ from farfield.theory.verdict.regions import Region
 MAX_WAVES = 3
 
 
-def corners(formula: Formula, deadline: float) -> Iterator[tuple[str, Formula]]:
+def corners(formula: Formula, deadline: float) -> Iterator[tuple[Sentence, Formula]]:
     """The formula with every wave at one of its extremes, and how to say so; nothing if that bounds nothing."""
     reader = Reader(Asymptotic(Region(), 3, deadline))
     waves = list(_waves(reader, formula.node, ()))
@@ -34,9 +35,9 @@ def corners(formula: Formula, deadline: float) -> Iterator[tuple[str, Formula]]:
     for ends in product(*(range(2) for _ in waves)):
         node, said = formula.node, []
         for (path, extremes), end in zip(waves, ends, strict=True):
-            said.append(f"{Formula(_at(formula.node, path)).text()} = {extremes[end]}")
+            said.append(build.relation(_at(formula.node, path), "=", build.fraction(extremes[end])))
             node = _put(node, path, number(extremes[end]))
-        yield " and ".join(said), replace(formula, node=node, source="")
+        yield joined(said, " and "), replace(formula, node=node, source="")
 
 
 def _waves(

@@ -17,7 +17,7 @@ from farfield.theory.errors import LargerStartError, MoreTermsError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
 from farfield.theory.verdict.expansion import MINUS, Engine, Expansion
-from farfield.theory.verdict.monomials import UNIT, Mono, ell, level
+from farfield.theory.verdict.monomials import UNIT, Mono, ell
 from farfield.theory.verdict.regions import Region
 
 
@@ -178,7 +178,7 @@ class Explicit(Engine):
     def level(self, i: int) -> arb:
         """l_i(X), which must be positive."""
         if i not in self.levels or not self.levels[i] > 0:
-            raise LargerStartError(f"{level(i)} is not positive yet")
+            raise LargerStartError("a logarithm is not positive yet")
         return self.levels[i]
 
     def log_at_start(self, m: Mono) -> arb:
@@ -210,7 +210,7 @@ class Explicit(Engine):
                 if constants.ball(a) > 0 or not constants.ball(a) < 0:
                     slope += abs(constants.ball(a)) / product
             if not slope <= 0:
-                raise LargerStartError(f"{m!r} does not decrease yet")
+                raise LargerStartError("a monomial does not decrease yet")
             exponent_at_start = self.log_at_start(m)
         else:
             lead, c = self.leading_log(m)
@@ -223,7 +223,7 @@ class Explicit(Engine):
                     others += abs(constants.ball(b)) * self.largest(self.over(x, lead))
             others /= abs(constants.ball(c))
             if not others < 1:
-                raise LargerStartError(f"{m!r}: the leading term does not dominate yet")
+                raise LargerStartError("the leading term does not dominate yet")
             exponent_at_start = constants.ball(c) * (1 - others) / self.largest(self.raised(lead, MINUS))
         value = (-_LARGE if exponent_at_start < -_LARGE else exponent_at_start).exp().upper()
         self._largest[m] = value

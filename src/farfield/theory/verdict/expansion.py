@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 from flint import arb
 
+from farfield.formula import Node, build
 from farfield.theory.errors import MoreTermsError, UndecidedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
-from farfield.theory.verdict.monomials import UNIT, Mono, ell, sum_text
+from farfield.theory.verdict.monomials import UNIT, Mono, ell, sum_node
 from farfield.theory.verdict.regions import Region
 
 MINUS = rational(-1)
@@ -32,13 +33,10 @@ class Expansion(NamedTuple):
     terms: tuple[tuple[Mono, Const], ...] = ()
     rest: tuple[Mono, Any] | None = None
 
-    def __repr__(self) -> str:
-        shown = sum_text((c, repr(m)) for m, c in self.terms[:4]) if self.terms else ""
-        if len(self.terms) > 4:
-            shown += " + ..."
-        if self.rest is None:
-            return shown or "0"
-        return (shown + " + " if shown else "") + f"O({self.rest[0]!r})"
+    def node(self) -> Node:
+        """The expansion as an expression, with at most four terms."""
+        parts = [sum_node(self.terms[:4])] + [build.DOTS] * (len(self.terms) > 4)
+        return build.total([*parts, *([] if self.rest is None else [build.order(self.rest[0].node())])])
 
 
 class Engine:

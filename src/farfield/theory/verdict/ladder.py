@@ -15,7 +15,8 @@ from typing import Any
 
 from flint import arb
 
-from farfield.formula import Formula
+from farfield.formula import Formula, Node, build
+from farfield.formula.sentence import Sentence, say
 from farfield.formula.text import decimal_text
 from farfield.theory.errors import LargerStartError, MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants
@@ -31,48 +32,48 @@ from farfield.theory.verdict.regions import Region
 DEPTH = 6  # logarithms that are tried
 
 
+B = build.applied("b")
+MINUS_LOG = build.negative(build.call("log", B))
+
+
 @dataclass(frozen=True)
 class Rung:
-    """Where the ladder stopped: the verdict, the depth m, the limit R_m (None if infinite) and the steps."""
+    """Where the ladder stopped: the verdict, the depth m, the limit R_m (None if infinite), and how that is shown."""
 
     verdict: str
     depth: int
     ratio: Const | None
-    steps: tuple[str, ...] = field(compare=False)
-
-
-def scale(depth: int, exponent: str) -> str:
-    """t*log(t)*...*l_depth**exponent as text."""
-    factors = [level(i) for i in range(depth)]
-    last = level(depth)
-    factors += [] if exponent == "0" else [last if exponent == "1" else f"{last}**{exponent}"]
-    return "*".join(factors) or "1"
+    steps: tuple[Sentence, ...] = field(compare=False)
+    reason: Sentence = field(compare=False)  # why the verdict follows from the last step
 
 
 def climb(engine: Asymptotic, formula: Formula) -> Rung:
     """Decide the series of a formula, under the assumptions of the engine's region."""
     r = bias(engine, formula)
     if r is NOTHING:
-        return Rung("converges", 0, None, ("`b(t) = 0` from some distance on, so the sum has finitely many terms",))
+        zero = build.relation(B, "=", build.ZERO)
+        return Rung("converges", 0, None, (), say(zero, " from some distance on, so the sum has finitely many terms"))
     g = engine.negative(r)
-    steps = [f"`-log(b(t)) = {g!r}` as t grows"]
+    steps = [say(build.relation(MINUS_LOG, "=", g.node()), " as t grows")]
     ceiling = _ceiling(engine, g)
     if ceiling is not None:
         if g.rest is not None and g.rest[0] == UNIT:
-            low, high = (constants.text(c) for c in g.rest[1])
-            steps = [f"`-log(b(t))` oscillates without growing: its limits lie between `{low}` and `{high}`"]
-        floor = "1" if not ceiling.terms else f"exp({constants.text(-ceiling)})"
-        steps.append(f"so the terms do not tend to 0: every limit of `b(t)` is at least `{floor}`")
-        return Rung("diverges", 0, ZERO, tuple(steps))
+            low, high = (constants.node(c) for c in g.rest[1])
+            steps = [say(MINUS_LOG, " oscillates without growing: its limits lie between ", low, " and ", high)]
+        reason = say(
+            "so the terms do not tend to 0: every limit of ", B, " is at least ",
+            constants.node(constants.exp(-ceiling)), ", and the sum diverges",
+        )  # fmt: skip
+        return Rung("diverges", 0, ZERO, tuple(steps), reason)
     for depth in range(DEPTH + 1):
         if depth:
             g = engine.add(g, Expansion(((ell(depth), MINUS),)))
         verdict, ratio, shown = _rung(engine, g, depth)
-        inner = "-log(b(t))" + "".join(f" - {level(i)}" for i in range(1, depth + 1))
-        steps.append(f"`({inner})/{level(depth + 1)}` {shown}")
+        inner = build.total([MINUS_LOG, *(build.negative(level(i)) for i in range(1, depth + 1))])
+        steps.append(say(Node("/", (inner, level(depth + 1))), " ", shown))
         if verdict:
-            return Rung(verdict, depth, ratio, (*steps, *_comparison(verdict, depth, ratio)))
-        steps.append("the limit is exactly 1, so compare one logarithm deeper")
+            return Rung(verdict, depth, ratio, tuple(steps), _comparison(verdict, depth, ratio))
+        steps.append(say("the limit is exactly 1, so compare one logarithm deeper"))
     raise UndecidedError("it could not be told within six nested logarithms")
 
 
@@ -86,36 +87,33 @@ def _ceiling(engine: Asymptotic, g: Expansion) -> Const | None:
     return g.rest[1][1] if g.rest[0] == UNIT and g.rest[1] is not None else None
 
 
-def _comparison(verdict: str, depth: int, ratio: Const | None) -> tuple[str, ...]:
+def _comparison(verdict: str, depth: int, ratio: Const | None) -> Sentence:
     if verdict == "diverges" and ratio is None and depth == 0:
-        return ("so `b(t)` tends to infinity, and the sum diverges",)
-    if verdict == "converges":
-        return (
-            f"so `b(t) <= 1/({scale(depth, 's')})` for some s > 1 and all large t; the sum of that converges "
-            "(integral test), and so does the sum of `b(t)`",
-        )
-    return (
-        f"so `b(t) >= 1/({scale(depth, 's')})` for some s < 1 and all large t; the sum of that diverges "
-        "(integral test), and so does the sum of `b(t)`",
-    )
+        return say("so ", B, " tends to infinity, and the sum diverges")
+    factors = [*(level(i) for i in range(depth)), build.power(level(depth), build.name("s"))]
+    sign = "<=" if verdict == "converges" else ">="
+    bound = build.relation(B, sign, build.quotient(build.ONE, build.product(factors)))
+    exponent = build.relation(build.name("s"), ">" if verdict == "converges" else "<", build.ONE)
+    end = f" and all large t; the sum of that {verdict} (integral test), and so does the sum of "
+    return say("so ", bound, " for some ", exponent, end, B)
 
 
-def _rung(engine: Asymptotic, g: Expansion, depth: int) -> tuple[str, Const | None, str]:
+def _rung(engine: Asymptotic, g: Expansion, depth: int) -> tuple[str, Const | None, Sentence]:
     """(verdict or "", limit or None for infinity, how to say it) at one depth."""
     g = engine.led(g)
     target, sign = ell(depth + 1), engine.region.sign
     if g.terms and engine.compare(g.terms[0][0], target) > 0:
-        up = sign(g.terms[0][1]) > 0
-        return ("converges", None, "tends to infinity") if up else ("diverges", None, "tends to minus infinity")
+        if sign(g.terms[0][1]) > 0:
+            return "converges", None, say("tends to infinity")
+        return "diverges", None, say("tends to minus infinity")
     order = engine.compare(g.rest[0], target) if g.rest is not None else -1
     if order > 0:
         assert g.rest is not None
-        if not g.terms:
-            found = engine.interval_sign(g.rest[1])
-            if found == 1:
-                return "converges", None, "oscillates, but tends to infinity"
-            if found == -1:
-                return "diverges", None, "oscillates, but tends to minus infinity"
+        side = engine.interval_sign(g.rest[1]) if not g.terms else None
+        if side == 1:
+            return "converges", None, say("oscillates, but tends to infinity")
+        if side == -1:
+            return "diverges", None, say("oscillates, but tends to minus infinity")
         raise MoreTermsError("the remainder is too large for the ladder")
     if order == 0:
         assert g.rest is not None
@@ -124,17 +122,17 @@ def _rung(engine: Asymptotic, g: Expansion, depth: int) -> tuple[str, Const | No
         low, high = g.rest[1]
         if low == high:
             raise MoreTermsError("cut too early")
-        shown = f"has limits between `{constants.text(low)}` and `{constants.text(high)}`"
+        shown = say("has limits between ", constants.node(low), " and ", constants.node(high))
         if sign(low - ONE) > 0:
-            return "converges", low, shown + ", above 1"
+            return "converges", low, say(shown, ", above 1")
         if sign(high - ONE) < 0:
-            return "diverges", high, shown + ", below 1"
+            return "diverges", high, say(shown, ", below 1")
         ends = f"{constants.text(low)} and {constants.text(high)}"
         raise UndecidedError(f"the exponent oscillates between {ends}, across 1")
     same = bool(g.terms) and g.terms[0][0] == target
     ratio = g.terms[0][1] if same else ZERO
-    shown = f"tends to `{constants.text(ratio)}`"
     gap = sign(ratio - ONE)
+    shown = say("tends to ", constants.node(ratio))
     return ("converges" if gap > 0 else "diverges" if gap < 0 else ""), ratio, shown
 
 
@@ -159,6 +157,9 @@ def starts() -> Iterator[tuple[str, arb]]:
     yield "exp(1000000)", arb(10) ** 6
     yield "exp(exp(50))", arb(50).exp()
     yield "exp(exp(exp(20)))", arb(20).exp().exp()
+    with precision(2048):  # exp(1000) to the unit
+        furthest = arb(1000).exp().exp()
+    yield "exp(exp(exp(1000)))", furthest
 
 
 def excess(engine: Explicit, g: Expansion, depth: int, exponent: Const, above: bool) -> arb | None:

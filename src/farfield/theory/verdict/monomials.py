@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from farfield.formula import Node, build
+from farfield.formula.text import text
+from farfield.formula.tree import T
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import ONE, Const
 
@@ -27,37 +30,29 @@ class Mono:
             return False
         return self.powers == other.powers and self.phi == other.phi
 
-    def __repr__(self) -> str:
-        parts = [_power_text(level(i), a) for i, a in self.powers]
+    def node(self, coefficient: Const = ONE) -> Node:
+        """The monomial times a constant, as an expression; what has a negative exponent stands below the line."""
+        above: list[Node] = [constants.node(coefficient)]
+        below: list[Node] = []
+        for i, a in self.powers:
+            down = a.rational is not None and a.rational < 0
+            (below if down else above).append(build.power(level(i), constants.node(-a if down else a)))
         if self.phi:
-            parts.append("exp(" + sum_text((c, repr(m)) for m, c in self.phi) + ")")
-        return "*".join(parts) or "1"
+            above.append(build.call("exp", sum_node(self.phi)))
+        return build.quotient(build.product(above), build.product(below))
+
+    def __repr__(self) -> str:
+        return text(self.node())
 
 
-def level(i: int) -> str:
-    """The name of l_i: t, log(t), log(log(t)) ..."""
-    return "log(" * i + "t" + ")" * i
+def level(i: int) -> Node:
+    """l_i: t, log(t), log(log(t)) ..."""
+    return build.call("log", level(i - 1)) if i else T
 
 
-def _power_text(name: str, e: Const) -> str:
-    if e == ONE:
-        return name
-    shown = constants.text(e)
-    return f"{name}**{shown}" if shown.isalnum() else f"{name}**({shown})"
-
-
-def sum_text(parts: Iterable[tuple[Const, str]]) -> str:
-    """A sum of coefficient times name, as a person writes it."""
-    out = ""
-    for c, name in parts:
-        shown = constants.text(c)
-        negative = shown.startswith("-") and " " not in shown
-        body = shown[1:] if negative else shown
-        if " " in body:
-            body = f"({body})"
-        body = name if body == "1" and name != "1" else body if name == "1" else f"{body}*{name}"
-        out += (" - " if negative else " + ") + body if out else ("-" if negative else "") + body
-    return out or "0"
+def sum_node(terms: Iterable[tuple[Mono, Const]]) -> Node:
+    """A sum of coefficient times monomial, as a person writes it."""
+    return build.total(m.node(c) for m, c in terms)
 
 
 UNIT = Mono()

@@ -14,13 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from farfield.formula import Formula, Node, number
+from farfield.formula import Formula, Node, build, number
 from farfield.formula.algebras import exact_value
 from farfield.formula.functions import WAVES, reading
 from farfield.theory.errors import UndecidedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import PI, ZERO, Const, rational
 from farfield.theory.verdict.engines import Asymptotic
+from farfield.theory.verdict.monomials import UNIT, ell
 from farfield.theory.verdict.reader import Reader
 from farfield.theory.verdict.regions import Region
 
@@ -76,9 +77,7 @@ def factor(formula: Formula) -> Factored | None:
     visit(formula.node if formula.weight else Node("exp", (formula.node,)), Fraction(1))
     if not waves:
         return None
-    product = Node("number", (), Fraction(1))
-    for node, e in rest:
-        product = Node("*", (product, Node("**", (node, number(e)))))
+    product = build.product([build.power(node, build.fraction(e)) for node, e in rest])
     return Factored(tuple(waves), Formula(product, weight=True))
 
 
@@ -156,9 +155,9 @@ def _linear(reader: Reader, node: Node) -> tuple[Const, Const]:
     s = reader.expand(node)
     frequency = phase = ZERO
     for m, c in s.terms:
-        if repr(m) == "t":
+        if m == ell(0):
             frequency = c
-        elif repr(m) == "1":
+        elif m == UNIT:
             phase = c
         else:
             raise UndecidedError("a wave whose phase is not linear in t")

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from farfield.formula import Formula, FormulaError, Node
+from farfield.formula import Formula, FormulaError, Node, build
 from farfield.formula.algebras import evaluate, index_range
+from farfield.formula.sentence import Sentence, say
 from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import ONE, ZERO, Const
@@ -121,7 +122,7 @@ class Gap:
 
     limit: str
     value: Const | None
-    steps: tuple[str, ...]
+    steps: tuple[Sentence, ...]
 
 
 def compare(a: Formula, b: Formula, budget: float = 2.0) -> Gap:
@@ -132,9 +133,11 @@ def compare(a: Formula, b: Formula, budget: float = 2.0) -> Gap:
             ra, rb = bias(engine, a), bias(engine, b)
             if ra is NOTHING or rb is NOTHING:
                 limit = "constant" if ra is rb else "-inf" if ra is NOTHING else "+inf"
-                return Gap(limit, None, ("one of the weights is 0 from some distance on",))
+                return Gap(limit, None, (say("one of the weights is 0 from some distance on"),))
             gap = engine.led(engine.add(ra, engine.negative(rb)))
-            shown = (f"r_a(t) = {ra!r}", f"r_b(t) = {rb!r}", f"r_a(t) - r_b(t) = {gap!r}")
+            a_of_t, b_of_t = build.applied("r_a"), build.applied("r_b")
+            both = ((a_of_t, ra), (b_of_t, rb), (Node("-", (a_of_t, b_of_t)), gap))
+            shown = tuple(say(build.relation(left, "=", right.node())) for left, right in both)
             lead = gap.terms[0][0] if gap.terms else gap.rest[0] if gap.rest else UNIT
             order = engine.compare(lead, UNIT)
             if order > 0:
@@ -146,5 +149,5 @@ def compare(a: Formula, b: Formula, budget: float = 2.0) -> Gap:
         except MoreTermsError:
             continue
         except (UndecidedError, UndefinedError, FormulaError) as error:
-            return Gap("unknown", None, (str(error),))
-    return Gap("unknown", None, ("the expansions are too short to tell",))
+            return Gap("unknown", None, (say(str(error)),))
+    return Gap("unknown", None, (say("the expansions are too short to tell"),))

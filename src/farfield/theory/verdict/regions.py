@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from farfield.formula import Node, build
 from farfield.theory.errors import EmptyRegionError, SplitError, UndecidedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational, substitute
@@ -27,10 +28,10 @@ def normal(c: Const) -> tuple[Const, int]:
     return Const({m: v / q for m, v in c.terms.items()}), (1 if q > 0 else -1)
 
 
-def linear(c: Const) -> tuple[str, Const] | None:
-    """(name of L, root) with c = L - root, L the part with parameters; None if there is none. Call `normal` first."""
+def linear(c: Const) -> tuple[Const, Const] | None:
+    """(L, root) with c = L - root, L the part with parameters; None if there is none. Call `normal` first."""
     moving = Const({m: q for m, q in c.terms.items() if Const({m: q}).parameters})
-    return (constants.text(moving), moving - c) if moving.terms else None
+    return (moving, moving - c) if moving.terms else None
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,14 @@ class Region:
         except (SplitError, UndecidedError):
             return None
 
-    def bounds(self, name: str) -> list[tuple[Const, int, bool]]:
-        """What is known of one parameter: (bound, +1 if it lies below, -1 if above, 0 if equal; strict)."""
-        found = []
+    def bounds(self, moving: Const) -> list[tuple[Const, int, bool]]:
+        """What is known of one quantity: (bound, +1 if it lies below, -1 if above, 0 if equal; strict)."""
+        known = []
         for c, s in self.facts:
             line = linear(c)
-            if line is not None and line[0] == name:
-                found.append((line[1], 1 if s == NON_NEGATIVE else s, s != NON_NEGATIVE))
-        return found
+            if line is not None and line[0] == moving:
+                known.append((line[1], 1 if s == NON_NEGATIVE else s, s != NON_NEGATIVE))
+        return known
 
     def assume(self, c: Const, s: int) -> Region:
         """The part of the region where the constant has this sign; EmptyRegionError if there is none."""
@@ -143,8 +144,8 @@ def _sign(region: Region, c: Const) -> int:
             return s * flip
     line = linear(core)
     assert line is not None
-    name, root = line
-    for bound, side, strict in region.bounds(name):
+    moving, root = line
+    for bound, side, strict in region.bounds(moving):
         gap = constants.sign(bound - root)
         if side == 0:
             return gap * flip
@@ -206,7 +207,7 @@ def _term_sign(region: Region, monomial: constants.Monomial, q: Fraction) -> int
 
 
 def _parameter_sign(region: Region, name: str) -> int | None:
-    for bound, side, strict in region.bounds(name):
+    for bound, side, strict in region.bounds(constants.parameter(name)):
         s = constants.sign(bound)
         if side and (s == side or (s == 0 and strict)):
             return side
@@ -216,21 +217,26 @@ def _parameter_sign(region: Region, name: str) -> int | None:
 _DOMAIN = re.compile(r"([a-z][a-z0-9_]*) (>|>=|<) (-?\d+)")
 
 
+def domain_relation(text: str) -> Node | None:
+    """A domain such as "k > 0" or "d >= 2" as a relation; None if it says nothing."""
+    match = _DOMAIN.fullmatch(text)
+    return match and build.relation(build.name(match[1]), match[2], build.fraction(int(match[3])))
+
+
 def domain(texts: list[str]) -> Region:
-    """The region of domains such as "k > 0" or "d >= 2"."""
+    """The region of domains."""
     region = Region()
     for one in texts:
         match = _DOMAIN.fullmatch(one)
         if match:
-            name, sign, number = match.groups()
-            gap = constants.parameter(name) - rational(int(number))
-            region = region.assume(gap, {">": 1, ">=": NON_NEGATIVE, "<": -1}[sign])
+            gap = constants.parameter(match[1]) - rational(int(match[3]))
+            region = region.assume(gap, {">": 1, ">=": NON_NEGATIVE, "<": -1}[match[2]])
     return region
 
 
-def describe(c: Const, s: int) -> str:
+def relation(c: Const, s: int) -> Node:
     """A sign condition as a person writes it: p > 1, a*p = 1."""
     sign = {1: ">", 0: "=", -1: "<", NON_NEGATIVE: ">=", -2: "<=", 3: "!="}[s]
     line = linear(c)
     assert line is not None
-    return f"{line[0]} {sign} {constants.text(line[1])}"
+    return build.relation(constants.node(line[0]), sign, constants.node(line[1]))

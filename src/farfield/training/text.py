@@ -1,0 +1,40 @@
+"""The text of a run: the corpus, the tokenizer and the tokens that its settings name."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from farfield.data.corpus import Corpus, open_corpus
+from farfield.data.tokenizer import load_tokenizer, make_tokenizer
+from farfield.data.tokens import Tokens, cache_folder, tokenize
+from farfield.training.settings import Settings
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+def corpus_of(settings: Settings) -> Corpus:
+    """The corpus that a run's settings name."""
+    return open_corpus(settings.corpus, split_seed=settings.split_seed, errors=settings.errors, limit=settings.limit)
+
+
+def read_text(
+    settings: Settings, splits: tuple[str, ...] = ("train", "valid"), *, stored: Path | None = None, progress: bool
+) -> tuple[Tokenizer, dict[str, Tokens]]:
+    """The tokenizer of a run and the tokens of these splits, verified; `stored` is the tokenizer that the run has."""
+    corpus = corpus_of(settings)
+    if stored is not None and stored.exists():
+        tokenizer = load_tokenizer(str(stored))
+    else:
+        tokenizer = make_tokenizer(settings.tokenizer, corpus, settings.vocabulary, cache_folder())
+    return tokenizer, {split: _whole_tokens(corpus, split, tokenizer, progress) for split in splits}
+
+
+def _whole_tokens(corpus: Corpus, split: str, tokenizer: Tokenizer, progress: bool) -> Tokens:
+    tokens = tokenize(corpus, split, tokenizer, progress=progress)
+    if not tokens.verify():  # the cache was damaged since: make it again
+        shutil.rmtree(tokens.path.parent)
+        tokens = tokenize(corpus, split, tokenizer, progress=progress)
+    return tokens

@@ -1,0 +1,140 @@
+"""Sentences carry their mathematics: whatever a parameter is called, text, LaTeX and MathML show it."""
+
+import pickle
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farfield import check, compare
+from farfield.formula import build, number, parse
+from farfield.formula.sentence import joined, say
+from farfield.formula.text import text
+from farfield.formula.tree import T
+
+NAMES = [
+    "wwb",
+    "wwq",
+    "b",
+    "q",
+    "h",
+    "r",
+    "s",
+    "o",
+    "lambda_",
+    "gamma",
+    "k_max",
+    "a1",
+    "b_t",
+    "order",
+    "apply",
+    "start",
+]
+
+
+def assert_sound(step):
+    """Balanced LaTeX, well-formed markup, and the same words in all three."""
+    latex, markup, words = step.latex(), step.html(), str(step)
+    depth = 0
+    for c in latex:
+        depth += (c == "{") - (c == "}")
+        assert depth >= 0
+    assert depth == 0
+    assert latex.count("$") % 2 == 0
+    assert latex.count(r"\left") == latex.count(r"\right")
+    tree = ElementTree.fromstring(f"<p>{markup}</p>")
+    assert {e.tag for e in tree.iter()} <= {
+        "p", "math", "mrow", "mi", "mn", "mo", "msup", "msub", "mfrac", "msqrt", "mtext", "mtable", "mtr", "mtd",
+        "munderover",
+    }  # fmt: skip
+    assert "`" not in words
+    assert "wwb(" not in words
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("formula", ["-{}*t", "-{}*log(1 + t)", "where(t < 5, {}, -t**{})", "weight: exp(-{}*t)"])
+def test_a_parameter_may_have_any_name(name, formula):
+    verdict = check(formula.replace("{}", name), start=1)
+    for step in (*verdict.steps, verdict.headline):
+        assert_sound(step)
+    plain = check(formula.replace("{}", "zz"), start=1)
+    assert [re.sub(rf"\b{name}\b(?!\()", "zz", step) for step in verdict.proof] == plain.proof or name in "bqhrsO"
+    assert verdict.latex().replace(_latex(name), "#") == plain.latex().replace(r"\mathrm{zz}", "#") or len(name) == 1
+
+
+def _latex(name):
+    return parse(name).latex()
+
+
+def test_what_the_issue_saw():
+    latex = check("-wwb*t").latex()
+    assert r"$r(t) = -\mathrm{wwb} \, t$: converges if and only if $\mathrm{wwb} > 0$." in latex
+    assert r"$-\ln\left(b(t)\right) = \mathrm{wwb} \, t$ as t grows" in latex
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["-2*log(t + 1)", "weight: abs(cos(t))/(t + 1)", "(cos(t) - 1)*3", "sandwich", "kerple-log", "window", "t5", "rope",
+     "weight: sin(t)**2/(t+1)+exp(-t)", "-(3+sin(t))*log(t+1)", "-log(t+3)-log(log(t+3))", "-tanh(k*t)*t"],
+)  # fmt: skip
+def test_every_kind_of_proof_is_spelt_soundly(formula):
+    verdict = check(formula)
+    for step in (*verdict.steps, verdict.headline):
+        assert_sound(step)
+    assert verdict._repr_html_().count("<li>") == len(verdict.proof)
+    assert pickle.loads(pickle.dumps(verdict)) == verdict
+
+
+def test_a_comparison_is_spelt_soundly():
+    found = compare("-2*log(t + 1)", "-log(t + 1)**2")
+    for step in found.steps:
+        assert_sound(step)
+    assert ElementTree.fromstring(f"<div>{found._repr_html_()}</div>") is not None
+
+
+def test_a_name_that_is_markup_is_text():
+    found = compare("-t", "-2*t", names=("<script>", "$x_1 & y$"))
+    assert "<script>" not in found._repr_html_()
+    assert r"\$x\_1 \& y\$" in found.steps[0].latex()
+
+
+def test_the_condition_carries_its_cases():
+    condition = check("-p*log(1 + a*t)").condition
+    assert [[text(relation) for relation in case] for case in condition.cases["converges"]] == [["a > 0", "p > 1"]]
+    assert condition.latex() == r"converges if and only if $a > 0$ and $p > 1$ (it is undefined if $a < 0$)"
+    assert pickle.loads(pickle.dumps(condition)).cases == condition.cases
+
+
+NUMBERS = st.fractions(-5, 5, max_denominator=9)
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(st.lists(NUMBERS, min_size=1, max_size=4), st.lists(NUMBERS, min_size=1, max_size=3))
+def test_what_is_built_is_worth_what_it_says(terms, factors):
+    """Sums and products made by hand have the value that their parts give, and parse back to it."""
+    total = build.total(build.fraction(x) for x in terms)
+    product = build.product(build.fraction(x) for x in factors)
+    for node, value in (
+        (total, sum(terms)),
+        (product, _product(factors)),
+        (build.negative(product), -_product(factors)),
+    ):
+        assert parse(text(node)).float(0) == pytest.approx(float(value), rel=1e-12, abs=1e-12)
+        assert "--" not in text(node)
+
+
+def _product(values):
+    result = 1
+    for value in values:
+        result *= value
+    return result
+
+
+def test_words_next_to_each_other_are_one_piece():
+    sentence = say("so ", "it ", build.relation(T, ">=", number(3)), "", " holds")
+    assert sentence.parts[0] == "so it "
+    assert str(sentence) == "so it t >= 3 holds"
+    assert str(joined([T, "x", say(number(1))], ", ")) == "t, x, 1"
+    assert sentence.mathml()[0] == {"words": "so it "}
