@@ -105,7 +105,7 @@ def stream(options):
         model = AutoModelForCausalLM.from_pretrained(options.run).eval()
         tokenizer = Tokenizer.from_file(str(Path(options.run) / "tokenizer.json"))
         text = tokenize(open_corpus("python"), "test", tokenizer)
-        tokens = torch.from_numpy(text.ids[: options.stream].astype("int64"))
+        tokens = torch.from_numpy(text.ids[0, : options.stream].astype("int64"))
     else:
         torch.manual_seed(0)
         config = FarfieldConfig(

@@ -105,7 +105,7 @@ def sweep_ours() -> Any:
 
 def whole_sweep(_: int, tokens: int) -> dict[str, float]:
     """All 14 lengths as `farfield evaluate` measures them: chunks that start at the same token share their work."""
-    from farfield.measure.loading import Text
+    from farfield.measure import Text
     from farfield.measure.perplexity import evaluate
     from farfield.measure.protocols import non_overlapping, token_losses
 
@@ -171,7 +171,7 @@ def perplexities(run: str, window: int, tokens: int) -> dict[str, Any]:
 
     model = load_model(run)
     text = load_text(model, tokens=tokens)
-    full = len(text) - 1
+    full = text.span
     tasks = {
         "sliding": Condition(window, "sliding", stride=1),
         "windowed": Condition(full, "windowed", window=window),

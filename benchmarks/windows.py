@@ -53,7 +53,7 @@ def measured(run, options):
     model = AutoModelForCausalLM.from_pretrained(run).eval()
     tokenizer = Tokenizer.from_file(str(Path(run) / "tokenizer.json"))
     text = tokenize(open_corpus("python"), "test", tokenizer)
-    tokens = torch.from_numpy(text.ids[: options.tokens].astype("int64"))
+    tokens = torch.from_numpy(text.ids[0, : options.tokens].astype("int64"))
     biases = biases_of(model)
     cache = LogitCache(biases)
     for _ in stream_losses(model, tokens[: options.logit_tokens], cache, 256):

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from farfield.measure.loading import Text
-from farfield.measure.models import Model, as_model
+from farfield.measure import Model, Text, as_model
 from farfield.nn.decoder.config import FarfieldConfig
 from farfield.nn.decoder.model import FarfieldForCausalLM
 

@@ -90,7 +90,7 @@ def test_the_certificate_is_never_below_what_was_lost(dtype, window):
 
 def test_a_window_for_each_head_loses_what_its_own_loses(text):
     model = our_model("alibi")
-    ids = torch.from_numpy(text(64).ids[:64])[None]
+    ids = torch.from_numpy(text(64).ids[0, :64])[None]
     each, whole = LostMass(), LostMass()
     with torch.no_grad():
         with model.watching(each.visit):
@@ -130,7 +130,7 @@ def test_truncation_of_a_model(kind, text):
 
 
 def test_the_network_changes_as_two_forward_passes_say(text):
-    model, ids = our_model("inverse"), text(33).ids
+    model, ids = our_model("inverse"), text(33).ids[0]
     (found,) = network_changes(model, [ids[:33]], [4], 10)
     read = torch.from_numpy(ids[:32])[None]
     with torch.no_grad():

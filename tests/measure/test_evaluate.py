@@ -167,7 +167,9 @@ def test_whether_an_evaluation_says_that_it_extrapolates(text):
     assert answers.lengths[2].change_error > 0
     assert answers.lengths[2].rise_error is not None
     assert found.extrapolation("windowed") is None
-    assert answers.extrapolates
+    # random weights gain nothing from context: that their perplexity stays level says nothing
+    assert all(one.answer == "level" for one in answers.lengths)
+    assert answers.answer == "cannot be told"
 
 
 @pytest.mark.parametrize("make", [gpt2, llama, bloom])
@@ -180,7 +182,7 @@ def test_a_saved_folder_of_transformers_is_measured(make, tmp_path, capsys):
     rows = said(capsys, "evaluate", tmp_path / "model", *arguments, "--protocol", "non-overlapping", "--json")
     # GPT-2's positions end at 32: it says so and measures up to there
     assert [r["length"] for r in rows] == ([32] if make is gpt2 else [32, 64])
-    assert rows[0]["tokens"] == 100
+    assert rows[0]["tokens"] == (96 if make is gpt2 else 100)  # segments of the longest length, or the whole text
 
 
 def test_positions_that_end_are_said(text):

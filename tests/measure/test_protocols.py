@@ -31,8 +31,8 @@ def one_token_at_a_time(network, ids, context_of, window=None):
 @pytest.mark.parametrize("kind", ["alibi", "sinusoidal", "rope", "kerple-log", "gpt2", "llama", "bloom"])
 def test_non_overlapping_equals_one_token_at_a_time(kind, text):
     model = theirs(kind) if kind in ("gpt2", "llama", "bloom") else our_model(kind)
-    ids = text(70).ids
-    ours = token_losses(model, ids, non_overlapping(70, 16))
+    ids = text(70).ids[0]
+    ours = token_losses(model, ids, non_overlapping(70, 16))[0]
     brute = one_token_at_a_time(model.network, ids, lambda p: (p - 1) // 16 * 16)
     np.testing.assert_allclose(ours, brute, atol=1e-5)
 
@@ -41,23 +41,23 @@ def test_non_overlapping_equals_one_token_at_a_time(kind, text):
 @pytest.mark.parametrize("kind", ["type1", "gpt2"])
 def test_sliding_equals_one_token_at_a_time(kind, stride, text):
     model = theirs(kind) if kind == "gpt2" else our_model(kind)
-    ids = text(50).ids
-    ours = token_losses(model, ids, sliding(50, 16, stride))
+    ids = text(50).ids[0]
+    ours = token_losses(model, ids, sliding(50, 16, stride))[0]
     # token p is the first, ..., last of the `stride` tokens that one window scores; the window ends with the last
     brute = one_token_at_a_time(model.network, ids, lambda p: max(0, -(-(p - 16) // stride) * stride))
     np.testing.assert_allclose(ours, brute, atol=1e-5)
 
 
 def test_stride_1_gives_every_token_the_last_n_tokens(text):
-    model, ids = our_model(), text(40).ids
-    ours = token_losses(model, ids, sliding(40, 16, 1))
+    model, ids = our_model(), text(40).ids[0]
+    ours = token_losses(model, ids, sliding(40, 16, 1))[0]
     np.testing.assert_allclose(ours, one_token_at_a_time(model.network, ids, lambda p: max(0, p - 16)), atol=1e-5)
 
 
 @pytest.mark.parametrize("window", [3, [2, 3, 5, 9]])
 def test_windowed_equals_one_token_at_a_time(window, text):
-    model, ids = our_model("inverse"), text(60).ids
-    ours = token_losses(model, ids, non_overlapping(60, 24), window)
+    model, ids = our_model("inverse"), text(60).ids[0]
+    ours = token_losses(model, ids, non_overlapping(60, 24), window)[0]
     brute = one_token_at_a_time(model.network, ids, lambda p: (p - 1) // 24 * 24, window)
     np.testing.assert_allclose(ours, brute, atol=1e-5)
 
@@ -66,7 +66,7 @@ def test_windowed_equals_one_token_at_a_time(window, text):
 def test_a_window_in_a_model_of_transformers_is_one(kind, text):
     """With one layer, a window of w tokens gives what reading only the last w tokens gives, up to positions."""
     model = theirs(kind)
-    ids = torch.from_numpy(text(31).ids[:-1])[None]
+    ids = torch.from_numpy(text(31).ids[0][:-1])[None]
     with torch.no_grad():
         full, cut = model.states(ids), model.states(ids, 31)
         narrow, changed = model.states(ids, 2), ids.clone()
@@ -105,7 +105,7 @@ def test_every_length_scores_the_same_tokens(text):
 
 
 def test_a_batch_that_does_not_fit_is_halved_with_the_same_result(text, monkeypatch):
-    model, ids = our_model(), text(320).ids
+    model, ids = our_model(), text(320).ids[0]
     expected = token_losses(model, ids, non_overlapping(320, 16))
     sizes = []
     losses = model.losses
@@ -139,7 +139,7 @@ def test_memory_is_predicted_before_it_starts(text, monkeypatch):
     assert memory.fits(model, 8, 64) == 1
     monkeypatch.setattr(memory, "available", lambda device: 1000)
     with pytest.raises(ValueError, match="needs about"):
-        token_losses(model, text(128).ids, non_overlapping(128, 64))
+        token_losses(model, text(128).ids[0], non_overlapping(128, 64))
 
 
 def test_a_model_with_n_by_n_scores_is_expected_to_need_them():
@@ -150,7 +150,7 @@ def test_a_model_with_n_by_n_scores_is_expected_to_need_them():
 
 
 def test_the_loss_by_tokens_seen_is_the_mean_at_each_position(text):
-    model, ids = our_model(), text(160).ids
+    model, ids = our_model(), text(160).ids[0]
     losses = token_losses(model, ids, non_overlapping(160, 16))
     table = by_position(losses, 16)
     assert [(row["from"], row["to"]) for row in table] == [(1, 1), (2, 2), (3, 4), (5, 8), (9, 16)]
@@ -160,7 +160,7 @@ def test_the_loss_by_tokens_seen_is_the_mean_at_each_position(text):
 
 
 def test_the_loss_of_gpt2_at_its_training_length_is_that_of_transformers(text):
-    model, ids = theirs("gpt2"), text(32).ids
+    model, ids = theirs("gpt2"), text(32).ids[0]
     row = measure(model, ids, Condition(32, "non-overlapping"))
     batch = torch.from_numpy(ids[:32])[None]
     with torch.no_grad():
@@ -171,7 +171,7 @@ def test_the_loss_of_gpt2_at_its_training_length_is_that_of_transformers(text):
 
 
 def test_reading_at_once_is_a_choice_of_speed_only(text, monkeypatch):
-    model, ids = our_model(), text(200).ids
+    model, ids = our_model(), text(200).ids[0]
     one = token_losses(model, ids, non_overlapping(200, 16))
     monkeypatch.setattr(protocols, "AT_ONCE", 1)
     np.testing.assert_allclose(token_losses(model, ids, non_overlapping(200, 16)), one, rtol=1e-6)

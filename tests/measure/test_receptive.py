@@ -48,7 +48,7 @@ def test_erf_equals_that_of_the_full_matrices(kind, text, monkeypatch):
     found = by_attention(model, some, 30, epsilons=("0.3", "0.05"), burn_in=11, chunks=2)
     counts, mass = np.zeros_like(found.counts), np.zeros_like(found.mass)
     for chunk in range(2):
-        weights = full_matrices(model, some.ids[30 * chunk : 30 * chunk + 30])
+        weights = full_matrices(model, some.ids[0, 30 * chunk : 30 * chunk + 30])
         for layer, of_layer in enumerate(weights):
             for head, table in enumerate(of_layer):
                 for i in range(11, 30):
@@ -61,7 +61,7 @@ def test_erf_equals_that_of_the_full_matrices(kind, text, monkeypatch):
 
 
 def test_bloom_attends_as_transformers_says(text):
-    model, ids = theirs("bloom"), text(20).ids
+    model, ids = theirs("bloom"), text(20).ids[0]
     model.network.set_attn_implementation("eager")
     with torch.no_grad():
         said = model.network(torch.from_numpy(ids)[None], output_attentions=True, use_cache=False).attentions
@@ -104,7 +104,7 @@ def test_long_rows_are_cut_into_blocks_that_stay_small(text):
     model = our_model()
     seen = []
     with torch.no_grad(), model.watching(lambda layer, s: seen.append(s)):
-        model.states(torch.from_numpy(text(5000).ids[:5000])[None])
+        model.states(torch.from_numpy(text(5000).ids[0, :5000])[None])
     sizes = [logits.numel() * 8 for _, _, logits in blocks(seen[0], 0, 4500)]
     assert len(sizes) > 1
     assert max(sizes) <= receptive.BLOCK_BYTES
@@ -116,7 +116,7 @@ def test_the_gradient_field_equals_finite_differences(kind, text):
     model.network.double()
     some = text(25)
     found = by_gradient(model, some, 24, outputs=1)
-    ids = torch.from_numpy(some.ids[:25])
+    ids = torch.from_numpy(some.ids[0, :25])
     x = model.embedded(ids[None, :-1]).detach()
 
     def loss(y):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from farfield.measure.rise import ROSE, STAYED, UNKNOWN, answer, extrapolation, rises
-from farfield.measure.statistics import perplexity_error, quantiles, rank_correlation, ranks
+from farfield.measure.statistics import blocks_of, quantiles, rank_correlation, ranks, ratio_error, relative_change
 
 # WikiText-103 of the paper's appendix: 512 to 9216 tokens
 LENGTHS = [512, 768, 1024, 1280, 1536, 1792, 2048, 3072, 4096, 5120, 6144, 7168, 8192, 9216]
@@ -24,13 +24,13 @@ def of(name):
     return extrapolation(dict(zip(LENGTHS, map(float, WIKITEXT[name].split()), strict=True)), 512)
 
 
-def curve(losses, blocks=40, noise=0.0, tokens=100, seed=0):
+def curve(losses, blocks=40, noise=0.0, tokens=100, seed=0, context_gain=None):
     """A text of `blocks` blocks whose difficulty varies far more than a length changes it."""
     draw = np.random.default_rng(seed)
     hard = draw.normal(1.5, 0.3, blocks)
     sums = {n: tokens * (hard + loss + draw.normal(0, noise, blocks)) for n, loss in losses.items()}
     mean = {n: float(np.exp(s.sum() / (blocks * tokens))) for n, s in sums.items()}
-    return extrapolation(mean, min(losses), blocks=sums, tokens=blocks * tokens)
+    return extrapolation(mean, min(losses), blocks=sums, tokens=blocks * tokens, context_gain=context_gain)
 
 
 def test_the_rise_separates_the_papers_groups_and_its_definition_does_not():
@@ -101,12 +101,35 @@ def test_an_answer_needs_the_training_length_and_a_level():
     assert json.dumps(curve({16: 0.0, 288: 0.3}).json())
 
 
+def test_a_model_that_does_not_use_its_context_says_nothing():
+    level = {16: 0.0, 32: -0.02, 288: -0.02}
+    assert curve(level, context_gain=(0.5, 0.01)).answer == STAYED
+    nothing = curve(level, context_gain=(0.02, 0.001))
+    assert nothing.answer == UNKNOWN
+    assert "cannot lose what it does not use" in nothing.sentence
+    assert curve(level, context_gain=(0.2, 0.1)).answer == UNKNOWN  # perhaps none
+    assert curve({16: 0.0, 288: 0.3}, context_gain=(0.02, 0.001)).answer == ROSE  # that it rose remains true
+
+
 def test_the_bootstrap_is_the_error_of_the_mean():
     """For independent tokens the standard error of the perplexity is exp(loss) * sd / sqrt(n)."""
-    losses = np.random.default_rng(0).normal(3.0, 1.0, 64 * 400)
-    expected = np.exp(losses.mean()) * 1.0 / np.sqrt(len(losses))
-    assert perplexity_error(losses, 64) == pytest.approx(expected, rel=0.15)
-    assert perplexity_error(losses[:64], 64) is None
+    losses = np.random.default_rng(0).normal(3.0, 1.0, (400, 64))
+    expected = np.exp(losses.mean()) * 1.0 / np.sqrt(losses.size)
+    assert ratio_error(losses.sum(1), np.full(400, 64), np.exp) == pytest.approx(expected, rel=0.15)
+    assert ratio_error(np.ones(1), np.ones(1), np.exp) is None
+
+
+def test_blocks_are_segments_or_parts_of_them():
+    assert blocks_of(np.ones((50, 7))).tolist() == [7] * 50
+    assert blocks_of(np.ones((1, 100))).shape == (40,)
+    assert blocks_of(np.arange(12.0).reshape(2, 6)).tolist() == list(range(12))  # no more parts than tokens
+
+
+def test_a_comparison_is_paired_by_text():
+    hard = np.random.default_rng(1).normal(200.0, 40.0, 64)
+    change, error = relative_change(hard + 6.4, hard, 64 * 64)
+    assert change == pytest.approx(np.expm1(0.1))
+    assert error == pytest.approx(0, abs=1e-9)
 
 
 def test_quantiles_of_counts():

@@ -7,21 +7,68 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from farfield.measure.rise import answer, rises
-from farfield.study.cell import record_path
+import numpy as np
+
+from farfield.measure.rise import extrapolation
+from farfield.study.cell import VERSION, record_path
 from farfield.study.collected import Study, collect
-from farfield.study.plan import Cell, make_plan
+from farfield.study.plan import TAILS, Cell, make_plan
 
 MULTIPLES = (1, 2, 4, 18)
 LEVEL, FALLING, RISING = (100.0, 100.5, 100.2, 100.1), (100.0, 98.0, 97.0, 96.5), (100.0, 99.0, 103.0, 120.0)
+SEGMENTS, TOKENS = 40, 100
+
+
+def answers(
+    perplexity: Sequence[float], base: int, *, verdict: str, leak: float | None, noise: float, gain: float, draw: Any
+) -> dict[str, Any]:
+    """What is said of perplexities at the multiples: with errors from blocks of text that differ by `noise`."""
+    hard = draw.normal(0, 0.2, SEGMENTS)
+    blocks = {
+        m * base: TOKENS * (np.log(p) + hard + draw.normal(0, noise, SEGMENTS))
+        for m, p in zip(MULTIPLES, perplexity, strict=True)
+    }
+    named = {m * base: p for m, p in zip(MULTIPLES, perplexity, strict=True)}
+    found = extrapolation(named, base, blocks=blocks, tokens=SEGMENTS * TOKENS, context_gain=(gain, 0.01))
+    change = perplexity[-1] / perplexity[0] - 1
+    doses = [] if leak is None else [("as trained", leak, verdict, change)]
+    doses += [
+        (tail, share, word, change * share)
+        for tail, share, word in (
+            ("cut", 0.0, "converges"),
+            ("constant", 0.9, "diverges"),
+            ("r - log(t/m)", 0.05, "converges"),
+        )
+        if leak is not None
+    ]
+    return {
+        "extrapolation": {**found.json(), "sentence": found.sentence},
+        "damage": [change * 0.9, 0.002],
+        "cut": {"perplexity": perplexity[0], "change": [0.01, 0.002]},
+        "interventions": [
+            {"tail": tail, "leak": share, "verdict": word, "perplexity": perplexity[0] * (1 + c), "change": [c, 0.002]}
+            for tail, share, word, c in doses
+        ],
+        "blocks": [b.tolist() for b in blocks.values()],
+    }
 
 
 def record(
-    cell: Cell, perplexity: Sequence[float], verdict: str = "converges", leak: float | None = 0.1
+    cell: Cell,
+    perplexity: Sequence[float],
+    verdict: str = "converges",
+    leak: float | None = 0.1,
+    noise: float = 0.002,
+    gain: float = 0.5,
 ) -> dict[str, Any]:
     """The record of a cell as `run_cell` writes it."""
     base = cell.settings.length
-    rise = float(rises(perplexity).max())
+    draw = np.random.default_rng(cell.seed)
+    about = {"verdict": verdict, "leak": leak, "draw": draw}
+    said = answers(perplexity, base, noise=noise, gain=gain, **about)
+    untrained = [500.0 * (1 + 1e-4 * (p / perplexity[0] - 1)) for p in perplexity]
+    control = answers(untrained, base, noise=1e-5, gain=0.0, **about)
+    control.pop("blocks")
     head = {
         "parameters": {"k": 0.5},
         "verdict": verdict,
@@ -32,16 +79,22 @@ def record(
         "erf": {"0.1": 4, "0.01": 8},
     }
     return {
-        "version": 2,
+        "version": VERSION,
         **cell.json(),
         "training_length": base,
         "lengths": [m * base for m in MULTIPLES],
         "perplexity": {"non-overlapping": list(perplexity), "sliding": [perplexity[0], None, None, perplexity[-1]]},
         "stderr": [1.0] * len(MULTIPLES),
-        "test_tokens": 1000,
-        "extrapolation": {"answer": answer(rise, 0.001), "largest_rise": rise, "largest_rise_error": 0.001},
+        "test": {"tokens": SEGMENTS * TOKENS, "segments": SEGMENTS, "segment": TOKENS},
+        **said,
         "tokens_seen": [],
         "heads": [{"layer": 1, "head": h + 1, **head} for h in range(2)],
+        "control": {
+            "segments": 4,
+            "lengths": [m * base for m in MULTIPLES],
+            **control,
+            "erf": [{"0.1": 4, "0.01": 9}] * 2,
+        },
         "receptive": {
             "length": 4,
             "burn_in": 2,
@@ -59,7 +112,7 @@ def record(
         },
         "parameters": 1234,
         "training": [{"step": 1, "loss": 5.0}, {"step": 2, "loss": 4.0}],
-        "seconds": {"training": 1.0, "measuring": 1.0},
+        "seconds": {"training": 1.0, "measuring": 1.0, "processor_training": 1.0, "processor_measuring": 1.0},
         "machine": {"processor": "a processor", "device": "CPU", "cores": 2, "torch": "2", "python": "3"},
     }
 
@@ -72,18 +125,19 @@ def study_of(
     verdicts: Mapping[str, str] | None = None,
     leaks: Mapping[str, float | None] | None = None,
     seeds: int = 1,
+    preset: str = "small",
+    stands_for: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> Study:
     """A study whose models have these perplexities at 1x, 2x, 4x and 18x, by encoding."""
-    plan = make_plan("tiny", list(corpora), list(perplexities), seeds)
+    plan = make_plan(preset, list(corpora), list(perplexities), seeds, stands_for=stands_for)
     out.mkdir(parents=True, exist_ok=True)
     plan.save(out)
     (out / "records").mkdir(exist_ok=True)
     for cell in plan.cells:
-        found = record(
-            cell,
-            perplexities[cell.encoding],
-            (verdicts or {}).get(cell.encoding, "converges"),
-            (leaks or {}).get(cell.encoding, 0.1),
-        )
-        record_path(out, cell).write_text(json.dumps(found))
+        verdict, leak = (verdicts or {}).get(cell.encoding, "converges"), (leaks or {}).get(cell.encoding, 0.1)
+        record_path(out, cell).write_text(json.dumps(record(cell, perplexities[cell.encoding], verdict, leak, **more)))
     return collect(plan, out)
+
+
+__all__ = ["FALLING", "LEVEL", "RISING", "TAILS", "record", "study_of"]

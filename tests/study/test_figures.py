@@ -13,24 +13,26 @@ from records import FALLING, LEVEL, RISING, study_of
 
 from farfield.study.collected import Study
 from farfield.study.figures import FIGURES, canvas, draw_all
-from farfield.study.figures import heads as figures_heads
-from farfield.study.figures import lengths as figures_lengths
+from farfield.study.figures import curves as figures_curves
+from farfield.study.figures import doses as figures_doses
+from farfield.study.figures import inference as figures_inference
 from farfield.study.figures import theory as figures_theory
 from farfield.study.figures.canvas import label_of, look_of, named, number, percent, write_beside
 from farfield.theory.figures import look, one_line, plain, style
 
 SHOOTING = (100.0, 150.0, 200.0, 400.0)
 NAMES = [
+    "perplexity",
+    "dose-response",
+    "prediction",
+    "level",
     "inference",
     "reweighting",
-    "perplexity-sufficiency",
-    "perplexity-necessity",
     "receptive-fields",
     "attention-by-distance",
     "heat-maps",
     "hypothesis",
     "partial-sums",
-    "prediction",
     "fields-compared",
     "training",
 ]
@@ -39,7 +41,13 @@ NAMES = [
 @pytest.fixture
 def unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are laid out but not written, where only what they say counts."""
-    monkeypatch.setattr(canvas, "save", lambda figure, path: [path])
+
+    def laid_out(figure: Any, folder: Path, name: str, title: str, caption: str) -> canvas.Figure:
+        figure.draw_without_rendering()
+        return canvas.Figure(name, title, caption, (folder / f"{name}.svg",), folder / f"{name}-narrow.svg")
+
+    for module in ("curves", "doses", "heads", "inference", "theory", "training"):
+        monkeypatch.setattr(f"farfield.study.figures.{module}.written", laid_out)
 
 
 def timings(sliding: float = 80.0) -> dict[str, Any]:
@@ -87,16 +95,22 @@ def words(path: Path) -> list[str]:
     return ["".join(element.itertext()) for element in ElementTree.parse(path).iter() if element.tag.endswith("}text")]
 
 
-def test_all_figures_are_drawn_in_order_as_png_and_svg(tmp_path: Path) -> None:
+def test_all_figures_are_drawn_in_order_as_png_svg_and_pdf_and_for_a_phone(tmp_path: Path) -> None:
     said: list[str] = []
     drawn = draw_all(whole(tmp_path / "study", seeds=2), tmp_path / "new" / "figures", said.append)
     assert [figure.name for figure in drawn] == NAMES
     assert len(said) == len(FIGURES)
     for figure in drawn:
-        png, svg = sorted(figure.paths)
-        assert (png.name, svg.name) == (f"{figure.name}.png", f"{figure.name}.svg")
+        pdf, png, svg = sorted(figure.paths)
+        assert [p.name for p in (pdf, png, svg)] == [f"{figure.name}.{kind}" for kind in ("pdf", "png", "svg")]
         assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-        assert ElementTree.parse(svg).getroot().tag.endswith("}svg")
+        assert pdf.read_bytes()[:5] == b"%PDF-"
+        sizes = []
+        for path in (svg, figure.narrow):
+            root = ElementTree.parse(path).getroot()
+            assert root.tag.endswith("}svg")
+            sizes.append(float(root.get("width").removesuffix("pt")))
+        assert sizes[1] <= 4.4 * 72  # one panel a row
         assert figure.title
         assert figure.caption.endswith(".")
         assert ". " not in figure.caption  # one sentence
@@ -118,9 +132,9 @@ def test_hostile_labels_are_text_and_nothing_else(tmp_path: Path) -> None:
     assert formula in seen
     assert any(text.strip() == "_hidden" for text in seen)
     short = study_of(tmp_path / "short", {"alibi": LEVEL}, corpora=("$a^$ & $b_$",))
-    drawn = figures_lengths.sufficiency(short, tmp_path / "figures")
+    drawn = figures_curves.perplexity_curves(short, tmp_path / "figures")
     assert drawn is not None
-    assert "$a^$ & $b_$" in words(tmp_path / "figures" / "perplexity-sufficiency.svg")
+    assert "$a^$ & $b_$: ours" in words(tmp_path / "figures" / "perplexity.svg")
 
 
 def test_labels_are_short_and_differ() -> None:
@@ -136,6 +150,8 @@ def test_labels_are_short_and_differ() -> None:
     looks = [look_of(study, e) for e in study.encodings]
     assert looks[1] == look(1)
     assert len({repr(look(i)) for i in range(40)}) == 40
+    for part in ("color", "marker"):  # the study's eleven encodings share neither
+        assert len({look(i)[part] for i in range(12)}) == 12
 
 
 def test_numbers_in_sentences() -> None:
@@ -154,7 +170,10 @@ def test_captions_follow_the_data(tmp_path: Path, draw: Callable[[Study, Path], 
 
     def edit(record: dict[str, Any]) -> None:
         record["perplexity"]["non-overlapping"] = [100.0, 180.0, 300.0, 700.0]
-        record["extrapolation"]["answer"] = "rose"
+        for one, top in zip(record["extrapolation"]["lengths"], (0.0, 0.8, 2.0, 6.0), strict=True):
+            one.update(change=top, rise=top, answer="rose")
+        for one in record["interventions"]:
+            one.update(leak=1 - one["leak"])
         record["receptive"]["mass"] = [0.05, 0.05, 0.1, 0.8]
         record["truncation"]["delta"] = [1.0, 0.9, 0.8]
         record["training"] = [{"step": 1, "loss": 9.0}, {"step": 2, "loss": 8.0}]
@@ -176,13 +195,14 @@ def test_what_captions_say(tmp_path: Path) -> None:
     said = {figure.name: figure.caption for figure in draw_all(study, tmp_path / "f")}
     assert "20 % below the 100" in said["inference"]
     assert "4 times as long" in said["inference"]
-    assert "sinusoidal does not stay low and ends at 4 times" in said["perplexity-sufficiency"]
-    assert "(published: 62.5)" in said["perplexity-sufficiency"]
-    assert "inverse does not stay low and ends at 1.2 times" in said["perplexity-necessity"]
-    assert "type1 stays within 2 %" in said["perplexity-necessity"]
+    assert "sinusoidal ends at 4 times its value at 1x, published 62.5" in said["perplexity"]
+    assert "inverse ends at 1.2 times its value at 1x, published 33.7" in said["perplexity"]
+    assert "alibi and type1 stay level" in said["perplexity"]
+    assert "12 interventions" in said["dose-response"]
+    assert "falls to 0.965 of its value at 1x" in said["level"]
     assert "beyond 14 tokens for alibi" in said["receptive-fields"]  # the smallest j with exp(-j/2) < 0.001
     assert "inverse has no receptive field" in said["receptive-fields"]
-    assert "rank correlation of 0.50" in said["prediction"]  # rises 0, 0.1 %, 24 % of leaks 5 %, 1 %, 40 %
+    assert "rank correlation of 0.50" in said["prediction"]  # rises 0, 0.1 %, 21 % of leaks 5 %, 1 %, 40 %
     assert "sinusoidal, without a formula, is left out" in said["prediction"]
     assert "which diverges, by" in said["partial-sums"]
     assert said["hypothesis"] == "Keeping only the last 4 tokens changes an attention output by 0.1 for sinusoidal."
@@ -195,33 +215,49 @@ def test_nothing_is_drawn_from_nothing(tmp_path: Path) -> None:
     only = replace(only, entries={key: entry for key, entry in bare.entries.items() if key[1] == "sinusoidal"})
     for record in only.records:
         record.update(training=[], receptive={}, truncation={"windows": "no"})
-    assert [figure.name for figure in draw_all(only, tmp_path)] == ["perplexity-sufficiency"]
-    assert figures_lengths.inference(replace(bare, speed={"timings": [{"window": "x"}, 3, None]}), tmp_path) is None
-    good = study_of(tmp_path / "good", {"alibi": LEVEL})
-    assert figures_lengths.necessity(good, tmp_path) is None
+    assert [figure.name for figure in draw_all(only, tmp_path)] == ["perplexity"]
+    assert (
+        figures_inference.ways_of_inference(replace(bare, speed={"timings": [{"window": "x"}, 3, None]}), tmp_path)
+        is None
+    )
+    assert figures_doses.dose_response(only, tmp_path) is None
 
 
-def test_curves_that_shoot_up_leave_the_panel_with_a_note(tmp_path: Path) -> None:
-    figures_lengths.sufficiency(whole(tmp_path / "s"), tmp_path)
-    seen = words(tmp_path / "perplexity-sufficiency.svg")
-    assert "sinusoidal: up to 400" in seen
-    assert "sinusoidal: up to 62.5" in seen  # the paper's, on github
-    figures_lengths.necessity(whole(tmp_path / "s"), tmp_path)
-    assert not [text for text in words(tmp_path / "perplexity-necessity.svg") if "up to" in text]
+def test_ours_and_the_published_curves_have_one_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = []
+
+    def look_at(figure: Any, *more: Any) -> None:
+        limits.extend(axes.get_ylim() for axes in figure.axes)
+
+    monkeypatch.setattr(figures_curves, "written", look_at)
+    figures_curves.perplexity_curves(whole(tmp_path / "a"), tmp_path)
+    assert len(limits) == 2
+    assert limits[0] == limits[1]
+    assert limits[0][1] > 62.5  # the paper's sinusoidal on github is in it
+    limits.clear()
+    figures_curves.perplexity_curves(whole(tmp_path / "b", corpora=("letters",)), tmp_path)
+    assert len(limits) == 1  # nothing is published for it
 
 
-def test_the_paper_stands_beside_what_it_has(tmp_path: Path) -> None:
-    figures_lengths.sufficiency(whole(tmp_path / "a"), tmp_path)
-    assert "over that at 1x, paper" in words(tmp_path / "perplexity-sufficiency.svg")
-    figures_lengths.sufficiency(whole(tmp_path / "b", corpora=("letters",)), tmp_path)
-    assert "over that at 1x, paper" not in words(tmp_path / "perplexity-sufficiency.svg")
+def test_how_windows_read_is_drawn(tmp_path: Path) -> None:
+    figures_inference.ways_of_inference(whole(tmp_path / "s"), tmp_path)
+    assert {"sliding window", "non-overlapping windows", "scored", "read again", "not seen"} <= set(
+        words(tmp_path / "inference.svg")
+    )
 
 
-def test_several_seeds_are_bands(tmp_path: Path) -> None:
-    figures_lengths.sufficiency(whole(tmp_path / "one"), tmp_path)
-    assert not [text for text in words(tmp_path / "perplexity-sufficiency.svg") if "seeds" in text]
-    figures_lengths.sufficiency(whole(tmp_path / "three", seeds=3), tmp_path)
-    assert "range of 3 seeds" in words(tmp_path / "perplexity-sufficiency.svg")
+def test_every_model_has_a_line_of_doses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = []
+
+    def look_at(figure: Any, *more: Any) -> None:
+        lines.extend(line.get_xydata() for line in figure.axes[0].lines if len(line.get_xdata()) > 2)
+
+    monkeypatch.setattr(figures_doses, "written", look_at)
+    figures_doses.dose_response(whole(tmp_path / "s", seeds=2), tmp_path)
+    assert len(lines) == 3 * 2  # encodings with a formula, seeds
+    for points in lines:
+        assert (points[1:, 0] >= points[:-1, 0]).all()  # by leak
+        assert points[0, 0] == 0  # the cut
 
 
 @pytest.mark.usefixtures("unwritten")
@@ -250,14 +286,6 @@ def test_weights_and_sums_are_those_of_the_formula(tmp_path: Path) -> None:
     assert figures_theory._mean_sums([alibi])[-1] == pytest.approx(1 / (1 - 0.60653066))
     assert figures_theory._trf_curve([alibi])[:3] == [(0.5, 2.0), (0.2, 4.0), (0.1, 5.0)]
     assert figures_theory._trf_curve([figures_theory.heads_of(study, "inverse")[0][1]]) == []
-
-
-def test_points_of_heads_and_models(tmp_path: Path) -> None:
-    study = whole(tmp_path / "study", seeds=2)
-    rows = figures_heads._pairs(study, "trf_of_rows", "0.1")
-    assert len(rows) == 3 * 2 * 2  # encodings with a formula, seeds, heads
-    assert len(figures_heads._pairs(study, "trf", "0.1")) == 2 * 2 * 2  # and those that converge
-    assert set(rows) == {(encoding, 4.0, 4.0) for encoding in ("alibi", "type1", "inverse")}
 
 
 def test_texts_beside_points_do_not_overlap() -> None:

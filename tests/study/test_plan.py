@@ -7,16 +7,51 @@ import re
 
 import pytest
 
+from farfield import check
 from farfield.commands.study import split
 from farfield.study.cost import cost_of, sentences
-from farfield.study.plan import ENCODINGS, make_plan, read_plan, slug
+from farfield.study.evidence import paper_leak
+from farfield.study.plan import ENCODINGS, TWINS, make_plan, read_plan, slug
 
 
-def test_the_default_is_the_papers_nine_encodings_on_python():
+def test_the_default_is_the_papers_nine_encodings_and_the_twins_on_python():
     plan = make_plan()
     assert plan.corpora == ["python"]
-    assert tuple(plan.encodings) == ENCODINGS
-    assert len(plan.cells) == 9
+    assert tuple(plan.encodings) == (*ENCODINGS, *TWINS)
+    assert len(plan.cells) == 11
+
+
+def test_the_twins_have_the_verdict_of_their_opposite_and_the_leak_of_their_neighbour():
+    """Chosen beforehand: nothing here is measured."""
+    rising, level = TWINS
+    assert check(rising).verdict == "converges" != check("inverse").verdict
+    assert check(level).verdict == "diverges" != check("alibi").verdict
+    assert paper_leak(rising) == pytest.approx(paper_leak("inverse"), rel=0.03)
+    assert paper_leak(level) < paper_leak("alibi") + 0.02 < 0.1 * paper_leak("inverse")
+
+
+def test_the_text_is_spread_over_forty_segments_of_the_longest_length():
+    how = make_plan().cells[0].measurement
+    assert how.segments >= 40
+    assert max(how.lengths(64)) == 1152
+
+
+def test_seeds_may_begin_elsewhere():
+    assert {cell.seed for cell in make_plan(seeds=2, first_seed=5).cells} == {5, 6}
+
+
+def test_stand_ins_are_declared_and_never_guessed(tmp_path):
+    books = tmp_path / "mynotebooks"
+    books.mkdir()
+    assert {c.stands_for for c in make_plan("tiny", [str(books), "python"], ["alibi"]).cells} == {None, "github"}
+    plan = make_plan("tiny", [str(books)], ["alibi"], stands_for={"books": str(books)})
+    assert plan.cells[0].stands_for == "books"
+    plan.save(tmp_path)
+    assert read_plan(tmp_path) == plan
+    with pytest.raises(ValueError, match="no data set 'novels'"):
+        make_plan("tiny", [str(books)], ["alibi"], stands_for={"novels": str(books)})
+    with pytest.raises(ValueError, match="cannot stand for books"):
+        make_plan("tiny", ["python"], ["alibi"], stands_for={"books": str(books)})
 
 
 def test_the_paper_is_9_encodings_on_4_data_sets_with_50000_updates_of_128_samples_of_512_tokens():
@@ -46,16 +81,16 @@ def test_gpu_hours_are_told_for_what_is_left_only():
 
 def test_a_key_tells_every_setting_and_every_way_to_measure_apart():
     cell = make_plan("tiny").cells[0]
-    other_seed = make_plan("tiny", seeds=2).cells[9]
+    other_seed = make_plan("tiny", seeds=2).cells[11]
     shorter = dataclasses.replace(cell, settings=cell.settings.model_copy(update={"steps": 7}))
-    coarser = dataclasses.replace(cell, measurement=dataclasses.replace(cell.measurement, tokens=10))
+    coarser = dataclasses.replace(cell, measurement=dataclasses.replace(cell.measurement, segments=10))
     keys = [one.key for one in (cell, other_seed, shorter, coarser)]
     assert len(set(keys)) == 4
     assert coarser.run_key == cell.run_key  # measured anew, but not trained anew
 
 
 def test_all_encodings_are_trained_once_before_any_is_trained_twice():
-    assert [cell.seed for cell in make_plan("tiny", seeds=2).cells] == [0] * 9 + [1] * 9
+    assert [cell.seed for cell in make_plan("tiny", seeds=2).cells] == [0] * 11 + [1] * 11
 
 
 def test_a_plan_is_read_as_it_was_saved(tmp_path):

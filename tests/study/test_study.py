@@ -38,8 +38,10 @@ def out(tmp_path_factory) -> Path:
 @pytest.mark.xdist_group("study")
 def test_a_study_leaves_report_tables_figures_and_records(out):
     names = {path.name for path in (out / "tables").iterdir()}
+    assert "observations.csv" in names
     for table in (
         "theory-against-experiment",
+        "far-field",
         "sufficiency-python",
         "necessity-python",
         "inference-time",
@@ -47,15 +49,51 @@ def test_a_study_leaves_report_tables_figures_and_records(out):
     ):
         assert {f"{table}.csv", f"{table}.md", f"{table}.tex"} <= names
     figures = {path.stem for path in (out / "figures").glob("*.*g")}
-    assert len(figures) >= 12
-    for name in figures:
-        assert (out / "figures" / f"{name}.png").stat().st_size > 1000
-        assert (out / "figures" / f"{name}.svg").stat().st_size > 1000
+    wide = {name for name in figures if not name.endswith("-narrow")}
+    assert len(wide) >= 12
+    for name in wide:
+        for kind in (".png", ".svg", ".pdf", "-narrow.svg"):
+            assert (out / "figures" / f"{name}{kind}").stat().st_size > 1000
     study = json.loads((out / "study.json").read_text())
     assert [run["encoding"] for run in study["runs"]] == ["alibi", "sinusoidal", "inverse", HOSTILE]
     assert all(run["lengths"][-1] == 18 * run["training_length"] for run in study["runs"])
     assert study["missing"] == []
     assert study["speed"]["relative"]["non-overlapping"] == 1
+
+
+@pytest.mark.xdist_group("study")
+def test_a_model_of_twenty_updates_earns_no_tick(out):
+    """It has learned nothing, and yet leak and rise, TRF and ERF are correlated: the report is not taken in."""
+    page = (out / "report.html").read_text()
+    assert "Too small to tell" in page
+    assert "✓" not in page
+    for path in (out / "records").glob("python-*.json"):
+        record = json.loads(path.read_text())
+        assert record["extrapolation"]["answer"] != "level"
+        assert record["control"]["extrapolation"]["answer"] == "cannot be told"
+
+
+@pytest.mark.xdist_group("study")
+def test_every_record_has_interventions_damage_and_a_control(out):
+    for path in (out / "records").glob("python-*.json"):
+        record = json.loads(path.read_text())
+        tails = [one["tail"] for one in record["interventions"]]
+        if record["encoding"] == "sinusoidal":  # no bias
+            assert tails == []
+            continue
+        assert tails[:2] == ["as trained", "cut"]
+        assert record["encoding"] not in tails  # that would change nothing
+        cut = record["interventions"][1]
+        assert cut["leak"] == 0
+        last = record["perplexity"]["non-overlapping"][-1]
+        assert record["damage"][0] == pytest.approx(last / cut["perplexity"] - 1, abs=1e-6)
+        for one in record["interventions"]:
+            base = record["perplexity"]["non-overlapping"][0]
+            assert one["change"][0] == pytest.approx(one["perplexity"] / base - 1, abs=1e-6)
+        assert [one["leak"] for one in record["control"]["interventions"]] == pytest.approx(
+            [one["leak"] for one in record["interventions"]]
+        )
+        assert record["test"]["segments"] == len(record["blocks"][0]) // 5  # eight segments in five parts each
 
 
 @pytest.mark.xdist_group("study")
@@ -97,7 +135,7 @@ def test_the_report_is_whole_in_a_real_browser(out):
     flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*flags, "--disable-sync"])
-        page = browser.new_page(viewport={"width": 1100, "height": 900})
+        page = browser.new_page(viewport={"width": 1000, "height": 900})
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
@@ -105,6 +143,13 @@ def test_the_report_is_whole_in_a_real_browser(out):
         images = page.evaluate("[...document.images].map(i => [i.alt, i.complete && i.naturalWidth > 0])")
         formulas = page.evaluate("[...document.querySelectorAll('h3')].map(h => h.textContent)")
         inner = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        last_row = page.locator("#table-sufficiency-python + .wide tr", has_text="18x").first.bounding_box()
+        phone = browser.new_page(viewport={"width": 390, "height": 800})
+        phone.goto((out / "report.html").as_uri())
+        narrow = phone.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        on_phone = phone.evaluate(
+            "[...document.images].map(i => i.currentSrc.length > 0 && i.naturalHeight / i.naturalWidth)"
+        )
         proof = page.locator("details").first
         proof.locator("summary").click()
         steps = proof.locator("li").count()
@@ -115,6 +160,9 @@ def test_the_report_is_whole_in_a_real_browser(out):
     assert said == []
     assert any(HOSTILE in text for text in formulas)
     assert inner, "the page is wider than the window"
+    assert narrow, "the page is wider than a phone"
+    assert all(ratio > 0.6 for ratio in on_phone)  # one panel a row: upright
+    assert last_row["x"] + 300 < 1000  # the first encodings at 18x are in sight
     assert steps > 0
 
 
@@ -196,7 +244,7 @@ def test_ctrl_c_keeps_what_was_trained(tmp_path):
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=120)[1]
     assert process.returncode == 130
-    assert "the same command goes on from there" in said
+    assert f"go on with: farfield study --preset tiny --encodings alibi --out {out}" in said.replace("\n", "")
     assert "Traceback" not in said
     assert not _children(out)
 

@@ -28,6 +28,7 @@ def evaluate_command(
     stride: int | None = None,
     window: int | None = None,
     epsilon: str | None = None,
+    tails: Annotated[list[str] | None, Parameter(name="--tail", negative="", allow_leading_hyphen=True)] = None,
     level: Annotated[float, Parameter(name=("--level", "--delta"))] = 0.02,
     batch: int | None = None,
     out: Path | None = None,
@@ -38,23 +39,28 @@ def evaluate_command(
     Args:
         model: A run folder, a saved folder, or a model on the Hugging Face hub.
         lengths: Tokens or multiples of the training length, as "512,1024" or "1x,2x,18x"; the paper's 14 unless given.
-        tokens: Tokens to score at most, the same for every length.
+        tokens: Tokens to score at most, the same for every length: segments of the longest, over the whole split.
         protocols: Only this protocol; may be repeated. Both unless given.
         stride: Of the sliding window: 1 is the paper's; half the length unless given.
         window: Also measure with every head cut at so many tokens.
         epsilon: Also measure with each head cut at its TRF(epsilon).
+        tails: Also measure with the bias beyond the training length m replaced by this, the weights as they are: "cut",
+            "constant", the name of an encoding, or a formula of t, m, r (the bias as trained), c (the bias at m - 1)
+            and k, such as "r - 2*log(t/m)". May be repeated.
         level: The largest rise of perplexity above its lowest that still counts as extrapolation.
         batch: Samples read at once; halved where it does not fit.
         out: Folder of the results, written length by length; a second call goes on. In the model's folder unless given.
         options: What evaluate, receptive and speed share.
     """
     from farfield.measure import evaluate
+    from farfield.measure.lengths import parse_lengths, possible_lengths, training_length_of
 
     if level <= 0:
         raise ValueError(f"The level is {level}; it must be a positive number, such as 0.02 for 2 %.")
     with progress("reading the model", options.quiet) as watch:
         subject = options.model(model)
-        text = options.text(subject, tokens)
+        longest = max(possible_lengths(subject, parse_lengths(lengths, training_length_of(subject)))[0])
+        text = options.text(subject, tokens, segment=longest)
         result = evaluate(
             subject,
             text,
@@ -63,6 +69,7 @@ def evaluate_command(
             stride=stride,
             window=window,
             epsilon=epsilon,
+            tails=tails or (),
             level=level,
             batch=batch,
             out=results_folder(model, out),
@@ -96,6 +103,8 @@ def show(console: Console, name: str, result: Evaluation) -> None:
     windowed = result.of("windowed")
     if windowed:
         console.print(_windowed(result, windowed))
+    if result.of("tail"):
+        console.print(_tails(result))
     if result.of("non-overlapping"):
         console.print(_by_tokens_seen(result))
     for protocol in ("non-overlapping", "sliding"):
@@ -154,6 +163,21 @@ def _windowed(result: Evaluation, rows: list[Score]) -> Table:
             f"{row.extra['lost_mass']:.2g}, {row.extra['mean_lost_mass']:.2g}",
             f"{row.seconds / full[row.length].seconds:.2f} of full" if row.length in full else "",
         ]
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _tails(result: Evaluation) -> Table:
+    table = Table(title="the bias beyond the training length replaced, nothing else", title_justify="left")
+    for column in ("length", "tail", "series", "leak", "perplexity", "as trained", "change"):
+        table.add_column(column, justify="left" if column in ("tail", "series") else "right")
+    trained = {row.length: row for row in result.of("non-overlapping")}
+    for row in result.of("tail"):
+        before = trained[row.length]
+        leak = "" if row.extra["leak"] is None else f"{row.extra['leak']:.3f}"
+        cells = [str(row.length), row.extra["tail"], row.extra["verdict"], leak, f"{row.perplexity:.3f}"]
+        change, error = row.against(before)
+        cells += [f"{before.perplexity:.3f}", f"{change:+.2%}" + (f" ± {error:.2%}" if error else "")]
         table.add_row(*(Text(cell) for cell in cells))
     return table
 

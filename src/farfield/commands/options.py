@@ -16,8 +16,8 @@ from rich.text import Text
 from farfield.formula import FormulaError
 
 if TYPE_CHECKING:
-    from farfield.measure.loading import Text as Tokens
-    from farfield.measure.models import Model
+    from farfield.measure import Model
+    from farfield.measure import Text as Tokens
 
 Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
 SetParameters = Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=True)]
@@ -54,14 +54,20 @@ class Measuring:
 
         return load_model(name, self.training_length, device=self.device)
 
-    def text(self, model: Model, tokens: int | None) -> Tokens:
-        """At most so many tokens of the chosen text."""
+    def text(self, model: Model, tokens: int | None, segment: int | None = None) -> Tokens:
+        """At most so many tokens of the chosen text, in segments spread over it where their length is given."""
         from farfield.measure.loading import load_text
 
         if tokens is not None and tokens < 1:
             raise ValueError(f"{tokens} tokens were asked for; it must be at least 1.")
         return load_text(
-            model, self.corpus, split=self.split, tokens=tokens, tokenizer=self.tokenizer, progress=not self.quiet
+            model,
+            self.corpus,
+            split=self.split,
+            tokens=tokens,
+            segment=segment,
+            tokenizer=self.tokenizer,
+            progress=not self.quiet,
         )
 
 

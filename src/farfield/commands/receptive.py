@@ -57,8 +57,8 @@ def receptive_command(
             model = options.model(name)
             wanted = parse_lengths(length, training_length_of(model))[:1] if length else [_usual(model)]
             n = possible_lengths(model, wanted)[0][0]
-            text = options.text(model, chunks * n)
-            check_text(len(text) - 1, [n], f"The {options.split} text")
+            text = options.text(model, chunks * n, segment=n)
+            check_text(text.span, [n], f"The {options.split} text")
             step = _stepper(watch, name, number / len(models), model.layers * chunks * len(models))
 
             if truncate:

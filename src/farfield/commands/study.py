@@ -16,7 +16,7 @@ from rich.text import Text
 from farfield.commands.options import Flag
 
 if TYPE_CHECKING:
-    from farfield.study.running import Failure, Job
+    from farfield.study.running import Failure, Job, Progress
 
 Listed = Annotated[list[str] | None, Parameter(allow_leading_hyphen=True, negative="")]
 
@@ -26,6 +26,10 @@ def study_command(
     corpora: Listed = None,
     encodings: Listed = None,
     seeds: int | None = None,
+    first_seed: int | None = None,
+    stands_for: Annotated[list[str] | None, Parameter(negative="")] = None,
+    runs: Annotated[list[Path] | None, Parameter(negative="")] = None,
+    measure_only: Annotated[bool, Parameter(negative="")] = False,
     preset: str | None = None,
     out: Path = Path("study"),
     only: Literal["tables", "figures"] | None = None,
@@ -44,9 +48,15 @@ def study_command(
     Args:
         corpora: Texts to train on, with commas: `python` (the standard library's source, the default), paths, data sets
             of the hub (wikitext-103, books, github, wikibook). May be repeated.
-        encodings: Names of the zoo and formulas, with commas: "alibi, type1, -2*log(t + 1)". The paper's nine unless
-            given. May be repeated.
+        encodings: Names of the zoo and formulas, with commas: "alibi, type1, -2*log(t + 1)". The paper's nine and
+            two more, which set verdict and leak apart, unless given. May be repeated.
         seeds: How many times to train each, from different first weights and batches; 1 unless given.
+        first_seed: The first of these seeds; 0 unless given.
+        stands_for: DATASET=CORPUS: this corpus stands for that data set of the paper (wikitext-103, books, github,
+            wikibook), whose published numbers are then set beside it. May be repeated. `python` stands for github.
+        runs: A folder of finished runs of `farfield train`: those that have the settings of this study are measured,
+            not trained again. May be repeated.
+        measure_only: Train nothing: measure the models that are there, and report on these.
         preset: small (minutes on two cores, the default), tiny (a test), paper (the paper's whole grid, for GPUs).
         out: The folder of the study.
         only: Train nothing: write the tables, or the figures, anew from what was measured. The options of the last call
@@ -67,20 +77,25 @@ def study_command(
     from farfield.study.plan import make_plan, read_plan
 
     console = Console(stderr=True)
-    selected = any(option is not None for option in (corpora, encodings, seeds, preset, precision))
+    selected = any(
+        option is not None for option in (corpora, encodings, seeds, first_seed, stands_for, preset, precision)
+    )
     plan = read_plan(out) if only is not None and not selected else None
     if plan is None:
         chosen = split(corpora, paths=True), split(encodings), 1 if seeds is None else seeds
-        plan = make_plan(preset or "small", *chosen, precision)
+        declared = dict(_pair(one) for one in stands_for or [])
+        plan = make_plan(preset or "small", *chosen, precision, first_seed=first_seed or 0, stands_for=declared)
     todo = running.missing(plan, out)
     if only is None:
         for sentence in sentences(plan, todo):
             console.print(Text(sentence))
     if dry_run:
         return
+    command = shlex.join(["farfield", *sys.argv[1:]])
     failures: list[Failure] = []
     if only is None:
-        if plan.preset.startswith("paper") and todo and cluster == "local" and not running.gpus() and not without_gpu:
+        here = cluster == "local" and not measure_only
+        if plan.preset.startswith("paper") and todo and here and not running.gpus() and not without_gpu:
             raise ValueError(
                 "This machine shows no GPU, and the paper's sizes would take years here: "
                 "use --cluster slurm, --preset small, or --without-gpu if you mean it."
@@ -89,29 +104,46 @@ def study_command(
         try:
             with display:
                 failures = run_plan(
-                    plan, out, display, cluster=cluster, slurm=slurm or [], jobs=jobs, expect=display.expect
+                    plan,
+                    out,
+                    display,
+                    cluster=cluster,
+                    slurm=slurm or [],
+                    jobs=jobs,
+                    runs=runs or [],
+                    train=not measure_only,
                 )
         except KeyboardInterrupt:
             where = "The jobs stay in SLURM's queue" if cluster == "slurm" else "What was trained is kept"
-            console.print(Text(f"Stopped. {where}; the same command goes on from there."))
+            console.print(Text(f"Stopped. {where}; go on with: {command}"), soft_wrap=True)
             raise
     study = collect(plan, out)
     save(study, out)
     from farfield.study.report import summary, write
 
-    command = shlex.join(["farfield", *sys.argv[1:]])
     page = write(study, out, only=only, command=command, say=None if quiet else lambda s: console.print(Text(s)))
     for table in summary(study):
         Console().print(table)
-    from farfield.study.findings import findings
+    from farfield.study.evidence import Evidence
+    from farfield.study.findings import findings, take_home, too_small
 
-    for finding in findings(study):
-        Console().print(Text(finding.text))
+    evidence = Evidence(study)
+    Console().print(Text(take_home(study, evidence), style="bold"))
+    for sentence in [*too_small(study), *(finding.text for finding in findings(study, evidence))]:
+        Console().print(Text(sentence))
     for failure in failures:
         console.print(Text(failure.sentence, style="red"))
     Console().print(Text(f"The report: {page}"), soft_wrap=True)
     if failures:
+        console.print(Text(f"What failed is tried again by: {command}"), soft_wrap=True)
         raise SystemExit(1)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise ValueError(f"--stands-for takes DATASET=CORPUS, such as books=my/novels, not {text[:60]!r}.")
+    return name, value
 
 
 def split(given: Sequence[str] | None, paths: bool = False) -> list[str] | None:
@@ -137,12 +169,14 @@ def split(given: Sequence[str] | None, paths: bool = False) -> list[str] | None:
 
 
 class ProgressDisplay:
-    """Progress over runs and inside each of them: bars on a terminal, lines in a log."""
+    """Progress over runs and inside each of them, and the time that is left: bars on a terminal, lines in a log."""
 
     SECONDS = 30.0
 
     def __init__(self, console: Console, quiet: bool) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        from farfield.study.remaining import TimeLeft
 
         self.console, self.quiet = console, quiet
         self.live = console.is_terminal and not quiet
@@ -154,7 +188,8 @@ class ProgressDisplay:
         self.bars = Progress(*columns, TimeElapsedColumn(), console=console, disable=not self.live)
         self.whole = self.bars.add_task("all runs", total=0, status="")
         self.tasks: dict[Job, object] = {}
-        self.last_said: dict[Job, float] = {}
+        self.last_line = time.monotonic()
+        self.left = TimeLeft()
 
     def __enter__(self) -> None:
         self.bars.start()
@@ -163,20 +198,24 @@ class ProgressDisplay:
         self.bars.stop()
 
     def expect(self, count: int) -> None:
+        self.left.start(count)
         self.bars.update(self.whole, total=(self.bars.tasks[0].total or 0) + count)
         self._count()
 
     def started(self, job: Job) -> None:
         self.tasks[job] = self.bars.add_task(_short(job.label), total=1.0, status="starting")
-        self.last_said[job] = time.monotonic()
 
-    def moved(self, job: Job, phase: str, share: float) -> None:
-        self.bars.update(self.tasks[job], completed=share, status=phase)  # type: ignore[arg-type]
-        if not self.live and not self.quiet and time.monotonic() - self.last_said[job] > self.SECONDS:
-            self.last_said[job] = time.monotonic()
-            self.console.print(Text(f"{job.label}: {phase}, {share:.0%}"))
+    def moved(self, job: Job, progress: Progress) -> None:
+        self.left.moved(job, progress.whole)
+        self.bars.update(self.tasks[job], completed=progress.share, status=progress.phase)  # type: ignore[arg-type]
+        self._count()
+        if not self.live and not self.quiet and time.monotonic() - self.last_line > self.SECONDS:
+            self.last_line = time.monotonic()
+            line = f"{job.label}: {progress.phase}, {progress.share:.0%}; {self.bars.tasks[0].fields['status']}"
+            self.console.print(Text(line))
 
     def ended(self, job: Job, failure: Failure | None) -> None:
+        self.left.end(job)
         self.bars.remove_task(self.tasks.pop(job))  # type: ignore[arg-type]
         self.bars.advance(self.whole)
         self._count()
@@ -184,8 +223,8 @@ class ProgressDisplay:
             self.console.print(Text(f"{job.label}: done" if failure is None else failure.sentence))
 
     def _count(self) -> None:
-        task = self.bars.tasks[0]
-        self.bars.update(self.whole, status=f"{task.completed:g} of {task.total or 0:g}")
+        task, left = self.bars.tasks[0], self.left.sentence
+        self.bars.update(self.whole, status=f"{task.completed:g} of {task.total or 0:g}{', ' if left else ''}{left}")
 
 
 def _short(label: str, width: int = 40) -> str:

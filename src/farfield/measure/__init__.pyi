@@ -8,7 +8,6 @@ from .figures import truncation_figure as truncation_figure
 from .gradient import ByGradient as ByGradient
 from .gradient import by_gradient as by_gradient
 from .lengths import MULTIPLES as MULTIPLES
-from .loading import Text as Text
 from .loading import load_model as load_model
 from .loading import load_text as load_text
 from .models import Model as Model
@@ -26,3 +25,6 @@ from .rise import rises as rises
 from .speed import Speed as Speed
 from .speed import measure_speed as measure_speed
 from .statistics import rank_correlation as rank_correlation
+from .tails import replaced_tail as replaced_tail
+from .tails import tail_formula as tail_formula
+from .text import Text as Text

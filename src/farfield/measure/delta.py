@@ -25,9 +25,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farfield.measure.loading import Text
 from farfield.measure.models import AttentionInputs, Model
 from farfield.measure.receptive import blocks, by_distance
+from farfield.measure.text import Text
 from farfield.measure.windows import certified_share, share_bound
 
 CURVES = ("delta", "identity", "lost", "paper", "sharper", "radius", "spread", "certificate")
@@ -162,7 +162,7 @@ def truncation(
     spread: bool = True,
     watch: Any = None,
 ) -> Truncation:
-    """Measure delta(i, j) on the first chunks of a text, for windows j, over the queries i past the burn-in.
+    """Measure delta(i, j) on chunks spread over a text, for windows j, over the queries i past the burn-in.
 
     Args:
         model: What `load_model` or `as_model` gives.
@@ -184,9 +184,9 @@ def truncation(
     if not js or js[0] < 1 or js[-1] >= length:
         raise ValueError(f"The windows are {js}; each must be from 1 to below the length, {length}.")
     fixed = fixed or max(1, min(model.training_length or length, length // 4))
-    chunks = min(chunks, (len(text) - 1) // length)
-    if chunks < 1:
-        raise ValueError(f"The text has {len(text)} tokens; a length of {length} needs at least {length + 1}.")
+    texts = text.chunks(length, chunks)
+    if not texts:
+        raise ValueError(f"The text has {text.span + 1} tokens; a length of {length} needs at least {length + 1}.")
     columns: dict[tuple[str, int, int], list[Tensor]] = {}
     edges = [(low, min(2 * low, length)) for low in (fixed * 2**p for p in range(64)) if low < length]
     against = {name: np.zeros((model.layers, model.heads, len(edges))) for name in ("delta", "lost")}
@@ -200,11 +200,12 @@ def truncation(
         at_fixed = changes(inputs, full, fixed)
         for name, total in against.items():
             for p, (low, high) in enumerate(edges):
-                total[layer, :, p] += at_fixed[name][0, :, low - fixed : high - fixed].mean(-1).cpu().numpy() / chunks
+                total[layer, :, p] += at_fixed[name][0, :, low - fixed : high - fixed].mean(-1).cpu().numpy() / len(
+                    texts
+                )
         if watch is not None:
             watch()
 
-    texts = [np.ascontiguousarray(text.ids[c * length : (c + 1) * length + 1], dtype=np.int64) for c in range(chunks)]
     with torch.inference_mode():
         with model.watching(visit):
             for ids in texts:

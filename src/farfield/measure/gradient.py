@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from farfield.measure.loading import Text
 from farfield.measure.models import Model
 from farfield.measure.receptive import SHARES
+from farfield.measure.text import Text
 from farfield.nn.denormals import flush_denormals
 from farfield.theory.fields.receptive import exact_epsilon
 
@@ -86,17 +86,14 @@ def by_gradient(
     """
     if outputs < 1:
         raise ValueError(f"{outputs} outputs were asked for; it must be at least 1.")
-    room = len(text) - length - 1
-    outputs = min(outputs, room + 1)
-    shares = np.zeros((outputs, length))
+    texts = text.chunks(length, outputs)
+    shares = np.zeros((len(texts), length))
     trained = [p for p in model.network.parameters() if p.requires_grad]
     for parameter in trained:
         parameter.requires_grad_(False)
     try:
         with flush_denormals():
-            for number in range(outputs):
-                start = room * number // max(1, outputs - 1)
-                ids = np.ascontiguousarray(text.ids[start : start + length + 1], dtype=np.int64)
+            for number, ids in enumerate(texts):
                 shares[number] = gradient_shares(model, torch.from_numpy(ids).to(model.device))
                 if watch is not None:
                     watch()

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from farfield.measure.models import Model, as_model
+from farfield.measure.text import Text, spread
 from farfield.training.runfolder import CONFIG, FINISHED, MODEL, TOKENIZER, read_config, read_settings
 
 if TYPE_CHECKING:
     from farfield.training.settings import Settings
 
 WEIGHTS = (MODEL, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-
-
-@dataclass(frozen=True)
-class Text:
-    """Tokens to measure on, and what they are: results on other tokens are not mixed with these."""
-
-    ids: np.ndarray
-    about: dict[str, Any]
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 def load_model(name: str, training_length: int | None = None, *, device: str | None = None) -> Model:
@@ -120,6 +107,7 @@ def load_text(
     *,
     split: str = "test",
     tokens: int | None = None,
+    segment: int | None = None,
     tokenizer: str | None = None,
     progress: bool = False,
 ) -> Text:
@@ -129,7 +117,8 @@ def load_text(
         model: What `load_model` or `as_model` gives.
         corpus: `python`, a path, or a data set of the hub; the one that a run was trained on unless given.
         split: "train", "valid" or "test".
-        tokens: At most so many to be scored (one more is read: the first is only context); all unless given.
+        tokens: At most so many to be scored; all unless given.
+        segment: Take the tokens in segments of so many, spread evenly over the split; all in a row unless given.
         tokenizer: `bytes`, a tokenizer.json, or a name on the hub; the model's own unless given.
         progress: Show how far it is.
 
@@ -164,6 +153,6 @@ def load_text(
     if size > model.words:
         raise ValueError(f"The tokenizer has {size} words, but {model.name} knows only {model.words}.")
     read = tokenize(source, split, chosen, progress=progress)
-    ids = read.ids if tokens is None else read.ids[: tokens + 1]
-    about = {"corpus": source.name, "split": split, "sha256": read.sha256, "tokens": len(ids) - 1}
-    return Text(np.asarray(ids), about)
+    ids = spread(read.ids, tokens, segment)
+    about = {"corpus": source.name, "split": split, "sha256": read.sha256}
+    return Text(ids, {**about, "segments": len(ids), "segment": ids.shape[1] - 1})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -18,14 +19,18 @@ import numpy as np
 import torch
 
 from farfield.measure.lengths import check_text, notes_on, parse_lengths, possible_lengths, training_length_of
-from farfield.measure.loading import Text
 from farfield.measure.memory import memory_sentence
 from farfield.measure.models import Model, Window
+from farfield.measure.predictions import series_of
 from farfield.measure.protocols import Chunk, Known, token_losses
 from farfield.measure.results import PROTOCOLS, VERSION, Condition, Score, Store
 from farfield.measure.rise import LEVEL, Extrapolation, extrapolation
-from farfield.measure.statistics import BLOCKS, block_sums, perplexity_error
+from farfield.measure.statistics import blocks_of, ratio_error
+from farfield.measure.tails import replaced_tail
+from farfield.measure.text import Text
 from farfield.measure.windows import LostMass, trf_windows
+
+NEAR = (5, 8)  # tokens seen: what the gain from context is compared with
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,11 @@ class Evaluation:
         if self.training_length not in rows:
             return None
         blocks = {n: row.blocks for n, row in rows.items()}
-        tokens = rows[self.training_length].tokens
+        base = next(row for row in self.rows if row.length == self.training_length)
         perplexities = {n: row.perplexity for n, row in rows.items()}
-        return extrapolation(perplexities, self.training_length, self.level, blocks, tokens)
+        return extrapolation(
+            perplexities, self.training_length, self.level, blocks, base.tokens, context_gain=base.context_gain
+        )
 
     def by_tokens_seen(self) -> list[dict[str, float]]:
         """The loss by how many tokens a token could see, over the chunks of all lengths: the more, the less noise."""
@@ -79,6 +86,7 @@ def evaluate(
     stride: int | None = None,
     window: int | None = None,
     epsilon: str | float | Fraction | None = None,
+    tails: Sequence[str] = (),
     level: float = LEVEL,
     batch: int | None = None,
     out: Path | None = None,
@@ -95,6 +103,8 @@ def evaluate(
         stride: Of the sliding window; half the length unless given; 1 is the paper's.
         window: Also measure with every head cut at so many tokens.
         epsilon: Also measure with each head cut at its TRF(epsilon).
+        tails: Also measure with the bias beyond the training length replaced by each of these (measure/tails.py):
+            "cut", "constant", the name of an encoding, or a formula such as "r - 2*log(t/m)".
         level: The largest rise of perplexity that still counts as extrapolation.
         batch: Samples read at once; halved where it does not fit, with the same result.
         out: A folder for the results, written score by score; a second call goes on where the first stopped.
@@ -111,35 +121,49 @@ def evaluate(
     wanted = parse_lengths(lengths, training_length)
     notes = notes_on(wanted, training_length)
     wanted, ended = possible_lengths(model, wanted)
-    tokens = len(text) - 1
-    check_text(tokens, wanted, f"The {text.about.get('split', '')} text".replace("  ", " "))
-    conditions = list_conditions(model, wanted, protocols, stride, window, epsilon)
+    check_text(text.span, wanted, f"The {text.about.get('split', '')} text".replace("  ", " "))
+    conditions = list_conditions(model, wanted, protocols, stride, window, epsilon, tails)
     if say is not None:
         say(memory_sentence(model, max(wanted)))
-    store = Store(out, {"version": VERSION, "training_length": training_length, **model.identity, **text.about})
-    total = tokens * len(conditions)
+    rows, saved = score_all(model, text, conditions, batch=batch, out=out, watch=watch)
+    return Evaluation(training_length, rows, level, notes + ended, saved)
+
+
+def score_all(
+    model: Model,
+    text: Text,
+    conditions: Sequence[Condition],
+    *,
+    batch: int | None = None,
+    out: Path | None = None,
+    watch: Callable[[str, int, int], None] | None = None,
+    certify: bool = True,
+) -> tuple[list[Score], Path | None]:
+    """The scores of conditions, in their order, and where they are kept; those that are kept are not measured again."""
+    about = {"version": VERSION, "training_length": model.training_length, **model.identity, **text.about}
+    store = Store(out, about)
     rows: dict[int, Score] = {}
     # The longest first: its chunks hold the shorter ones that start where they do. Where windows are timed against
     # the full length, nothing is shared.
-    known: Known | None = {} if model.keeps_prefixes and not any(one.window for one in conditions) else None
+    timed = certify and any(one.window for one in conditions)
+    known: Known | None = {} if model.keeps_prefixes and not timed else None
     order = sorted(range(len(conditions)), key=lambda i: (-conditions[i].length, i))
     for number, place in enumerate(order):
         condition = conditions[place]
         row = store.find(condition)
         if row is None:
             label = f"{condition.protocol} at {condition.length}"
-            done = [number * tokens]
+            done = [number * text.tokens]
 
             def advance(more: int, label: str = label, done: list[int] = done) -> None:
                 done[0] += more
                 if watch is not None:
-                    watch(label, done[0], total)
+                    watch(label, done[0], text.tokens * len(conditions))
 
-            row = measure(model, text.ids, condition, batch, advance, known)
+            row = measure(model, text.ids, condition, batch, advance, known, certify)
             store.add(row)
         rows[place] = row
-    in_order = [rows[i] for i in range(len(conditions))]
-    return Evaluation(training_length, in_order, level, notes + ended, store.path)
+    return [rows[i] for i in range(len(conditions))], store.path
 
 
 def list_conditions(
@@ -149,17 +173,21 @@ def list_conditions(
     stride: int | None,
     window: int | None,
     epsilon: str | float | Fraction | None,
+    tails: Sequence[str] = (),
 ) -> list[Condition]:
     """What is to be measured, length by length."""
     unknown = [p for p in protocols if p not in PROTOCOLS]
     if unknown:
-        raise ValueError(f"There is no protocol {unknown[0]!r}: choose from {', '.join(PROTOCOLS)}.")
+        raise ValueError(f"There is no protocol {unknown[0]!r}: choose from {', '.join(PROTOCOLS[:3])}.")
     if stride is not None and not 1 <= stride <= min(lengths):
         raise ValueError(f"The stride is {stride}; it must be from 1 to the shortest length, {min(lengths)}.")
     if window is not None and window < 1:
         raise ValueError(f"A window of {window} tokens was given; it must be at least 1: the token itself.")
     if "windowed" in protocols and window is None and epsilon is None:
         raise ValueError("Windowed evaluation needs a window in tokens, or an epsilon to cut each head at its TRF.")
+    for tail in tails:
+        with replaced_tail(model, tail):  # a mistake shows before anything is measured
+            pass
     cuts: list[tuple[Window, str | None]] = []
     if window is not None:
         cuts.append((window, None))
@@ -167,45 +195,54 @@ def list_conditions(
         cuts.append((trf_windows(model, epsilon), str(epsilon)))
     conditions = []
     for n in lengths:
-        if "non-overlapping" in protocols or cuts:
+        if "non-overlapping" in protocols or cuts or tails:
             conditions.append(Condition(n, "non-overlapping"))
         if "sliding" in protocols:
             conditions.append(Condition(n, "sliding", stride=stride or max(1, n // 2)))
         conditions += [Condition(n, "windowed", window=cut, epsilon=share) for cut, share in cuts]
+        if n > (model.training_length or n):
+            conditions += [Condition(n, "tail", tail=tail) for tail in tails]
     return conditions
 
 
 def measure(
     model: Model,
-    ids: np.ndarray,
+    segments: np.ndarray,
     condition: Condition,
     batch: int | None = None,
     advance: Callable[[int], None] | None = None,
     known: Known | None = None,
+    certify: bool = True,
 ) -> Score:
-    """Measure one protocol at one length; `known` holds losses of longer ones, and takes these."""
-    chunks = condition.chunks(len(ids) - 1)
+    """Measure one condition; `known` holds losses of longer chunks, and takes these; `certify` what windows lose."""
+    segments = np.atleast_2d(segments)
+    chunks = condition.chunks(segments.shape[1] - 1)
     window = capped(condition.window, condition.length)
+    extra: dict[str, Any] = {"stride": condition.stride} if condition.protocol == "sliding" else {}
     start = time.perf_counter()
-    losses = token_losses(model, ids, chunks, window, batch=batch, advance=advance, known=known)
+    with nullcontext() if condition.tail is None else replaced_tail(model, condition.tail):
+        if condition.tail is not None:
+            known, extra = None, {"tail": condition.tail, **series_of(model, condition.length)}
+        losses = token_losses(model, segments, chunks, window, batch=batch, advance=advance, known=known)
     seconds = time.perf_counter() - start
-    loss = float(losses.mean())
-    extra: dict[str, Any] = {}
-    if condition.protocol == "sliding":
-        extra["stride"] = condition.stride
     if condition.protocol == "windowed":
-        extra = {"window": window, "epsilon": condition.epsilon, **_lost(model, ids, chunks, window)}
+        extra = {"window": window, "epsilon": condition.epsilon}
+        extra |= _lost(model, segments, chunks, window) if certify else {}
+    loss = float(losses.mean())
+    sums, counts = blocks_of(losses), blocks_of(np.ones_like(losses))
+    plain = condition.protocol == "non-overlapping"
     return Score(
         condition.length,
         condition.protocol,
-        len(losses),
+        losses.size,
         loss,
         float(np.exp(loss)) if loss < 700 else float("inf"),
-        perplexity_error(losses, condition.length) if loss < 700 else None,
+        ratio_error(sums, counts, np.exp) if loss < 700 else None,
         seconds,
-        block_sums(losses, -(-len(losses) // BLOCKS))[0].tolist(),
+        sums.tolist(),
         condition.key(),
-        by_position(losses, condition.length) if condition.protocol == "non-overlapping" else None,
+        by_position(losses, condition.length) if plain else None,
+        context_gain(losses, condition.length) if plain else None,
         extra,
     )
 
@@ -217,13 +254,14 @@ def capped(window: Window, length: int) -> Window:
     return [min(w, length) for w in window]
 
 
-def _lost(model: Model, ids: np.ndarray, chunks: list[Chunk], window: Window) -> dict[str, float]:
+def _lost(model: Model, segments: np.ndarray, chunks: list[Chunk], window: Window) -> dict[str, float]:
     """What the windows cut off: the certified and the true share of attention, over every row of the text."""
     lost = LostMass()
     with torch.inference_mode(), model.watching(lost.visit):
-        for chunk in chunks:
-            read = torch.from_numpy(np.ascontiguousarray(ids[chunk.start : chunk.stop], dtype=np.int64))
-            model.states(read[None].to(model.device), window)
+        for segment in segments:
+            for chunk in chunks:
+                ids = torch.from_numpy(np.ascontiguousarray(segment[chunk.start : chunk.stop], dtype=np.int64))
+                model.states(ids[None].to(model.device), window)
     return {
         "certified_lost_mass": lost.certified,
         "lost_mass": lost.measured,
@@ -234,11 +272,27 @@ def _lost(model: Model, ids: np.ndarray, chunks: list[Chunk], window: Window) ->
 
 def by_position(losses: np.ndarray, length: int) -> list[dict[str, float]]:
     """The mean loss by how many tokens of its chunk a token could see: 1, 2, 3-4, 5-8, ..."""
-    seen = np.arange(len(losses)) % length + 1
+    seen = np.arange(losses.shape[1]) % length + 1
     rows, low = [], 1
-    while low <= min(length, len(losses)):
+    while low <= min(length, losses.shape[1]):
         high = min(length, 1 if low == 1 else 2 * (low - 1))
-        some = losses[(seen >= low) & (seen <= high)]
-        rows.append({"from": low, "to": high, "tokens": len(some), "loss": float(some.mean())})
+        some = losses[:, (seen >= low) & (seen <= high)]
+        rows.append({"from": low, "to": high, "tokens": some.size, "loss": float(some.mean())})
         low = high + 1
     return rows
+
+
+def context_gain(losses: np.ndarray, length: int) -> tuple[float, float | None] | None:
+    """How many nats lower the loss is where half of `length` or more can be seen than where 5 to 8 tokens can.
+
+    A model that gains nothing from its context cannot lose anything either. With the standard error, over blocks of
+    text; None for lengths that are no longer than 16.
+    """
+    seen = np.arange(losses.shape[1]) % length + 1
+    near, far = (seen >= NEAR[0]) & (seen <= NEAR[1]), (seen > length // 2) & (seen <= length)
+    if length < 2 * NEAR[1]:
+        return None
+    sums = np.stack([blocks_of(losses * near), blocks_of(losses * far)])
+    counts = np.stack([blocks_of(np.broadcast_to(where, losses.shape) * 1.0) for where in (near, far)])
+    gain = float(np.subtract(*(sums.sum(-1) / counts.sum(-1))))
+    return gain, ratio_error(sums, counts, lambda means: means[0] - means[1])

@@ -1,7 +1,8 @@
 """The ways to read a text with a model that takes n tokens at a time, and the loss of every token by each.
 
-A text of T + 1 tokens has T tokens to score, all but the first. Each protocol scores every one of them exactly once, so
-that two lengths, or two protocols, are compared on the same tokens; only what each token may see differs.
+A text is one or more segments; one of T + 1 tokens has T to score, all but the first. Each protocol scores every one of
+them exactly once, so that two lengths, or two protocols, are compared on the same tokens; only what each may see
+differs. No chunk reaches over the end of a segment: the last one may be shorter.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from farfield.measure.memory import fits, is_out_of_memory, predicted
 from farfield.measure.models import Model, Window
 from farfield.nn.denormals import flush_denormals
 
-Known = dict[int, np.ndarray]  # by the token that a chunk starts with, the losses of all that follow in it
+Known = dict[tuple[int, int], np.ndarray]  # by segment and first token of a chunk, the losses of all that follow in it
 AT_ONCE = 4096  # tokens that a model reads together: more gains nothing, and leaves the processor's cache
 
 
@@ -33,6 +34,11 @@ class Chunk:
     def first(self) -> int:
         """The place of the first scored token among all that are scored (token p has the place p - 1)."""
         return self.stop - self.scored
+
+    @property
+    def length(self) -> int:
+        """How many tokens are read."""
+        return self.stop - self.start
 
 
 def non_overlapping(tokens: int, length: int) -> list[Chunk]:
@@ -57,7 +63,7 @@ def sliding(tokens: int, length: int, stride: int) -> list[Chunk]:
 
 def token_losses(
     model: Model,
-    tokens: np.ndarray,
+    segments: np.ndarray,
     chunks: list[Chunk],
     window: Window = None,
     *,
@@ -65,61 +71,70 @@ def token_losses(
     advance: Callable[[int], None] | None = None,
     known: Known | None = None,
 ) -> np.ndarray:
-    """The loss of every token but the first, by these chunks, in float64.
+    """The loss of every token of each segment but its first, by these chunks, in float64.
 
     Args:
         model: The model.
-        tokens: The text.
-        chunks: What is read, and what of it is scored.
+        segments: The text, (segments, tokens + 1), or one segment as a plain row.
+        chunks: What of each segment is read, and what of that is scored.
         window: Tokens that each layer, or each head, attends to.
         batch: Chunks that are read together; halved wherever it does not fit in memory, which changes no result.
         advance: Called with the number of tokens scored since the last call.
-        known: Losses of earlier calls on the same tokens, to which those of this call are added. In a causal model a
+        known: Losses of earlier calls on the same text, to which those of this call are added. In a causal model a
             chunk gives the losses of every shorter one that starts where it does, so lengths share their work.
+
+    Returns:
+        The losses, (segments, tokens).
     """
-    losses = np.full(len(tokens) - 1, np.nan)
-    text = torch.from_numpy(np.ascontiguousarray(tokens, dtype=np.int64))
+    segments = np.atleast_2d(segments)
+    assert sum(chunk.scored for chunk in chunks) == segments.shape[1] - 1
+    losses = np.full((len(segments), segments.shape[1] - 1), np.nan)
+    text = torch.from_numpy(np.ascontiguousarray(segments, dtype=np.int64))
+    shared = known if known is not None and window is None else {}
     missing = []
-    for chunk in chunks:
-        length = chunk.stop - chunk.start
-        before = known.get(chunk.start) if known is not None and window is None else None
-        if before is None or len(before) < length:
-            missing.append(chunk)
+    for place in ((s, chunk) for s in range(len(segments)) for chunk in chunks):
+        s, chunk = place
+        before = shared.get((s, chunk.start))
+        if before is None or len(before) < chunk.length:
+            missing.append(place)
             continue
-        losses[chunk.first : chunk.stop] = before[length - chunk.scored : length]
+        losses[s, chunk.first : chunk.stop] = before[chunk.length - chunk.scored : chunk.length]
         if advance is not None:
             advance(chunk.scored)
     with torch.inference_mode(), flush_denormals():
-        for (length, scored), alike in groupby(missing, lambda p: (p.stop - p.start, p.scored)):
-            size = batch or max(1, AT_ONCE // length)
-            size = fits(model, size, length, scored)
+        missing.sort(key=lambda place: _shape(place[1]))
+        for (length, scored), alike in groupby(missing, lambda place: _shape(place[1])):
+            size = fits(model, batch or max(1, AT_ONCE // length), length, scored)
             for group, rows in _batches(model, text, list(alike), size, window):
-                for chunk, row in zip(group, rows, strict=True):
-                    losses[chunk.first : chunk.stop] = row
-                    if known is not None and window is None and chunk.scored == length:
-                        known[chunk.start] = row
+                for (s, chunk), row in zip(group, rows, strict=True):
+                    losses[s, chunk.first : chunk.stop] = row
+                    if chunk.scored == length:
+                        shared[s, chunk.start] = row
                 if advance is not None:
-                    advance(sum(chunk.scored for chunk in group))
-    assert sum(chunk.scored for chunk in chunks) == len(losses)  # a loss that is no number is the model's own
+                    advance(scored * len(group))
     return losses
 
 
+def _shape(chunk: Chunk) -> tuple[int, int]:
+    return chunk.length, chunk.scored
+
+
 def _batches(
-    model: Model, text: torch.Tensor, chunks: list[Chunk], size: int, window: Window
-) -> Iterator[tuple[list[Chunk], np.ndarray]]:
+    model: Model, text: torch.Tensor, places: list[tuple[int, Chunk]], size: int, window: Window
+) -> Iterator[tuple[list[tuple[int, Chunk]], np.ndarray]]:
     """The losses of chunks of one shape, some at a time, fewer when the memory does not suffice."""
     at = 0
-    while at < len(chunks):
-        group = chunks[at : at + size]
-        ids = torch.stack([text[p.start : p.stop] for p in group]).to(model.device)
-        targets = torch.stack([text[p.first + 1 : p.stop + 1] for p in group]).to(model.device)
+    while at < len(places):
+        group = places[at : at + size]
+        ids = torch.stack([text[s, c.start : c.stop] for s, c in group]).to(model.device)
+        targets = torch.stack([text[s, c.first + 1 : c.stop + 1] for s, c in group]).to(model.device)
         try:
             losses = model.losses(ids, targets, window)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             if len(group) == 1:
-                need = predicted(model, 1, ids.shape[1], group[0].scored)
+                need = predicted(model, 1, ids.shape[1], targets.shape[1])
                 raise ValueError(
                     f"One sample of {ids.shape[1]} tokens does not fit in memory; it was expected to take about "
                     f"{need / 1e9:.1f} GB: give shorter lengths."

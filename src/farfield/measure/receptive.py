@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from farfield.measure.loading import Text
 from farfield.measure.models import AttentionInputs, Model
 from farfield.measure.statistics import quantiles, rank_correlation
+from farfield.measure.text import Text
 from farfield.measure.windows import receptive_fields
 from farfield.theory.fields.receptive import exact_epsilon
 
@@ -168,7 +168,7 @@ def by_attention(
     chunks: int = 4,
     watch: Any = None,
 ) -> ByAttention:
-    """Measure the receptive field of every layer, head and query past the burn-in, on the first chunks of a text.
+    """Measure the receptive field of every layer, head and query past the burn-in, on chunks spread over a text.
 
     Args:
         model: What `load_model` or `as_model` gives.
@@ -186,7 +186,7 @@ def by_attention(
     burn_in = length // 2 if burn_in is None else burn_in
     if not 0 <= burn_in < length:
         raise ValueError(f"The burn-in is {burn_in}; it must be at least 0 and below the length, {length}.")
-    chunks = min(chunks, len(text) // length)
+    texts = text.chunks(length, chunks)
     counts = np.zeros((len(exact), model.layers, model.heads, length + 1), dtype=np.int64)
     mass = np.zeros((model.layers, model.heads, length))
     row_fields = np.zeros((len(exact), model.layers, model.heads), dtype=np.int64)
@@ -206,10 +206,9 @@ def by_attention(
             watch()
 
     with torch.inference_mode(), model.watching(visit):
-        for number in range(chunks):
-            ids = np.ascontiguousarray(text.ids[number * length : (number + 1) * length], dtype=np.int64)
-            model.states(torch.from_numpy(ids)[None].to(model.device))
-    queries = chunks * (length - burn_in)
+        for ids in texts:
+            model.states(torch.from_numpy(ids[:-1])[None].to(model.device))
+    queries = len(texts) * (length - burn_in)
     return ByAttention(
         model.name,
         model.encoding,

@@ -12,23 +12,25 @@ from typing import Any
 from farfield.data import durable
 from farfield.measure.models import Window
 from farfield.measure.protocols import Chunk, non_overlapping, sliding
+from farfield.measure.statistics import relative_change
 
-PROTOCOLS = ("non-overlapping", "sliding", "windowed")
-VERSION = 1  # of what is saved
+PROTOCOLS = ("non-overlapping", "sliding", "windowed", "tail")
+VERSION = 2  # of what is saved
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One thing to measure: a protocol at a length, with its stride or its windows."""
+    """One thing to measure: a protocol at a length, with its stride, its windows, or the tail of its bias."""
 
     length: int
     protocol: str
     stride: int | None = None
     window: Window = None
     epsilon: str | None = None
+    tail: str | None = None
 
     def chunks(self, tokens: int) -> list[Chunk]:
-        """How a text of so many scored tokens is read."""
+        """How a segment of so many scored tokens is read."""
         if self.protocol == "sliding":
             assert self.stride is not None
             return sliding(tokens, self.length, self.stride)
@@ -37,12 +39,22 @@ class Condition:
     def key(self) -> list[Any]:
         """What tells it from other conditions, as JSON keeps it."""
         window = self.window if self.window is None or isinstance(self.window, int) else [str(w) for w in self.window]
-        return [self.length, self.protocol, self.stride, window, self.epsilon]
+        return [self.length, self.protocol, self.stride, window, self.epsilon, self.tail]
 
 
 @dataclass(frozen=True)
 class Score:
-    """What one protocol gives at one length; `stderr` is that of the perplexity (None: there is only one chunk)."""
+    """What one protocol gives at one length.
+
+    Attributes:
+        stderr: Of the perplexity, over the blocks of the text.
+        seconds: That it took here: next to nothing where a longer length had done the work.
+        blocks: Sums of the losses of blocks of the text (its segments), the same blocks for every score.
+        key: Of its condition.
+        positions: Non-overlapping: the loss by number of tokens seen.
+        context_gain: Non-overlapping: how many nats the context beyond 8 tokens gains, and the error of that.
+        extra: What else is said of it: stride, windows and what they lose, the tail and its leak.
+    """
 
     length: int
     protocol: str
@@ -50,11 +62,16 @@ class Score:
     loss: float
     perplexity: float
     stderr: float | None
-    seconds: float  # that it took here: next to nothing where a longer length had done the work
-    blocks: list[float]  # sums of the losses of 64 equal blocks of the text, the same for every score
+    seconds: float
+    blocks: list[float]
     key: list[Any]
-    positions: list[dict[str, float]] | None = None  # non-overlapping: the loss by number of tokens seen
+    positions: list[dict[str, float]] | None = None
+    context_gain: tuple[float, float | None] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def against(self, other: Score) -> tuple[float, float | None]:
+        """The relative change of perplexity against another score on the same text, and its error, paired by block."""
+        return relative_change(self.blocks, other.blocks, self.tokens)
 
     def json(self) -> dict[str, Any]:
         """What `--json` prints."""

@@ -3,7 +3,8 @@
 The rise at a length n is ppl_n over the lowest perplexity at any length up to n, minus 1. In the paper's own tables it
 is at most 1.5 % for every encoding that the paper calls extrapolating, at least 19 % for those that it does not
 (docs/errata.md, E12). The answer at a length is "rose" if the rise exceeds `LEVEL` by two standard errors, "level" if
-it stays below by two, else "cannot be told"; a model extrapolates if every length is level.
+it stays below by two, else "cannot be told"; a model extrapolates if every length is level. A model that gains
+nothing from its context within the training length cannot lose any beyond: for such a one, level is "cannot be told".
 
 The Definition asks |ppl_n - ppl_m| / ppl_m < delta for every length n, with m the training length. It counts a
 perplexity that falls against a model, and no delta separates the paper's own two groups by it.
@@ -13,12 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
-from farfield.measure.statistics import draws
+from farfield.measure.statistics import draws, two_levels
 
 LEVEL = 0.02  # how far perplexity may rise and still count as level
+LEAST_GAIN = 0.05  # nats that context must gain within the training length, or a level curve says nothing
 SIGMAS = 2  # standard errors that an answer keeps from LEVEL
 ROSE, STAYED, UNKNOWN = "rose", "level", "cannot be told"
 
@@ -36,6 +39,11 @@ def answer(rise: float, error: float | None, level: float = LEVEL) -> str:
     if error is None or abs(rise - level) <= SIGMAS * error:
         return UNKNOWN
     return ROSE if rise > level else STAYED
+
+
+def gains(gain: float, error: float | None) -> bool:
+    """Whether a gain from context is at least `LEAST_GAIN`, by two standard errors."""
+    return gain - SIGMAS * (error or 0.0) >= LEAST_GAIN
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,12 @@ class Extrapolation:
     training_length: int
     level: float
     lengths: list[LengthChange]
+    context_gain: tuple[float, float | None] | None = None
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether context gains enough that it could be lost; taken as given where it was not measured."""
+        return self.context_gain is None or gains(*self.context_gain)
 
     @property
     def highest(self) -> LengthChange:
@@ -76,7 +90,7 @@ class Extrapolation:
     def answer(self) -> str:
         """ "rose" if some length did, "level" if all are, else "cannot be told"."""
         answers = {one.answer for one in self.lengths[1:]}
-        return ROSE if ROSE in answers else STAYED if answers == {STAYED} else UNKNOWN
+        return ROSE if ROSE in answers else STAYED if answers == {STAYED} and self.uses_context else UNKNOWN
 
     @property
     def extrapolates(self) -> bool | None:
@@ -96,6 +110,10 @@ class Extrapolation:
         if self.by_definition != self.extrapolates:
             held = "holds" if self.by_definition else "fails"
             text += f" The paper's Definition {held}: the largest change either way is {self.largest_change:.2%}."
+        if self.context_gain is not None and not self.uses_context:
+            text += (
+                f" It gains only {self.context_gain[0]:.2f} nats from context, and cannot lose what it does not use."
+            )
         return text
 
     def json(self) -> dict[str, object]:
@@ -108,8 +126,30 @@ class Extrapolation:
             "largest_rise": self.highest.rise,
             "largest_rise_error": self.highest.rise_error,
             "largest_change": self.largest_change,
+            "context_gain": self.context_gain,
             "lengths": [asdict(one) for one in self.lengths],
         }
+
+
+def pooled(seeds: Sequence[Extrapolation]) -> Extrapolation:
+    """Several seeds of one model as one: mean changes and rises, errors from text and seeds (`two_levels`)."""
+    first = seeds[0]
+    lengths = []
+    for same in zip(*(one.lengths for one in seeds), strict=True):
+        change, change_error = two_levels([x.change for x in same], [x.change_error for x in same])
+        rise, rise_error = two_levels([x.rise for x in same], [x.rise_error for x in same])
+        said = answer(rise, rise_error, first.level)
+        lengths.append(LengthChange(same[0].length, change, change_error, rise, rise_error, said))
+    known = [one.context_gain for one in seeds if one.context_gain is not None]
+    gain = two_levels([g for g, _ in known], [e for _, e in known]) if known else None
+    return Extrapolation(first.training_length, first.level, lengths, gain)
+
+
+def from_json(fields: Mapping[str, Any]) -> Extrapolation:
+    """What `Extrapolation.json` wrote."""
+    gain = fields.get("context_gain")
+    lengths = [LengthChange(**one) for one in fields["lengths"]]
+    return Extrapolation(int(fields["training_length"]), float(fields["level"]), lengths, gain and (gain[0], gain[1]))
 
 
 def extrapolation(
@@ -118,6 +158,7 @@ def extrapolation(
     level: float = LEVEL,
     blocks: Mapping[int, Sequence[float]] | None = None,
     tokens: int = 1,
+    context_gain: tuple[float, float | None] | None = None,
 ) -> Extrapolation:
     """What perplexities by length say, of which the training length must be one.
 
@@ -128,6 +169,7 @@ def extrapolation(
         blocks: By length, the summed losses of the same blocks of text: errors are by bootstrap over these, paired,
             because tokens that are hard at one length are hard at all. Without them errors are not known.
         tokens: How many tokens all blocks have together.
+        context_gain: How many nats context gains within the training length, with the error of that, if known.
 
     Returns:
         The change and the rise at every length, with errors, and the answers.
@@ -152,7 +194,7 @@ def extrapolation(
         LengthChange(n, float(c), error[0], float(r), error[1], answer(float(r), error[1], level))
         for n, c, r, error in zip(lengths, change, rise, errors, strict=True)
     ]
-    return Extrapolation(training_length, level, rows)
+    return Extrapolation(training_length, level, rows, context_gain)
 
 
 def _errors(sums: np.ndarray, tokens: int) -> list[tuple[float | None, float | None]]:

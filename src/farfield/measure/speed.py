@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from farfield.measure.lengths import training_length_of
-from farfield.measure.loading import Text
 from farfield.measure.models import Model, Window
 from farfield.measure.protocols import Chunk, non_overlapping, sliding, token_losses
+from farfield.measure.text import Text
 
 WINDOWS = (16, 32, 64, 128, 256, 512)  # the paper's (its 258 is a misprint, docs/errata.md E24)
 PAPER = {"sliding": 44.35, "non-overlapping": 1.0, "full": 1.0}
@@ -87,7 +87,7 @@ def measure_speed(
     repeats: int = 3,
     watch: Callable[[str], None] | None = None,
 ) -> Speed:
-    """Time the four ways on the same text, one after the other for each window.
+    """Time the four ways on the first segment of a text, one after the other for each window.
 
     Args:
         model: What `load_model` or `as_model` gives.
@@ -103,7 +103,7 @@ def measure_speed(
     Returns:
         Time and perplexity of each way and window.
     """
-    tokens = len(text) - 1
+    tokens = text.span
     for w in windows:
         if not 1 <= w <= tokens:
             raise ValueError(f"A window of {w} tokens was given for a text of {tokens}; it must be from 1 to that.")
@@ -117,7 +117,7 @@ def measure_speed(
         )
     few = tokens if sliding_tokens is None else min(tokens, sliding_tokens)
     warm = min(256, tokens)
-    token_losses(model, text.ids[: warm + 1], non_overlapping(warm, warm))
+    token_losses(model, text.ids[:1, : warm + 1], non_overlapping(warm, warm))
 
     def timed(label: str, protocol: str, w: int | None, chunks: list[Chunk], cut: Window, count: int, n: int) -> Timing:
         if watch is not None:
@@ -125,7 +125,7 @@ def measure_speed(
         best, losses = float("inf"), np.zeros(1)
         for _ in range(count):
             start = time.perf_counter()
-            losses = token_losses(model, text.ids[: n + 1], chunks, cut)
+            losses = token_losses(model, text.ids[:1, : n + 1], chunks, cut)
             best = min(best, time.perf_counter() - start)
         return Timing(protocol, w, n, best, float(np.exp(losses.mean())))
 

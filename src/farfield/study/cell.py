@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,10 @@ from farfield.training.settings import settings_from
 
 RECORDS, RUNS, PROGRESS, LOGS = "records", "runs", "progress", "logs"
 PREPARE, SPEED = "prepare", "speed"
-VERSION = 2  # of a record
+VERSION = 3  # of a record
+# Which part of a job each phase is, from and to, for the time that is left.
+PHASES = {"training": (0.0, 0.65), "perplexity": (0.65, 0.92), "receptive field": (0.92, 0.94)}
+PHASES |= {"untrained control": (0.94, 1.0), "done": (1.0, 1.0)}
 
 
 def find_cell(out: Path, key: str) -> Cell:
@@ -63,14 +66,15 @@ class ProgressFile:
             return
         self.last = now
         staged = self.path.with_suffix(f".{os.getpid()}")
-        staged.write_text(json.dumps({"phase": phase, "done": done, "total": total}))
+        begin, end = PHASES.get(phase, (0.0, 0.0))
+        share = min(1.0, done / max(total, 1e-9))
+        staged.write_text(json.dumps({"phase": phase, "share": share, "whole": begin + share * (end - begin)}))
         staged.replace(self.path)
 
 
 def run_cell(out: Path, cell: Cell) -> bool:
     """Train and measure; True if it is finished, False if a signal stopped it."""
     from farfield.study.measuring import machine, measured
-    from farfield.training.run import train
 
     report = ProgressFile(out, cell.key)
     run = out / RUNS / cell.run_key
@@ -78,26 +82,43 @@ def run_cell(out: Path, cell: Cell) -> bool:
     if read_record(out, cell) is not None:
         return True
     report("starting", 0, 1)
-    start = time.perf_counter()
-    with _StepWatcher(run, lambda step: report("training", step, cell.settings.steps)):
-        result = train(cell.settings, run, progress=False)
-    if not result.finished:
+    start, used = time.perf_counter(), time.process_time()
+    metrics = _train(cell, run, report)
+    if metrics is None:
         return False
-    trained = time.perf_counter()
+    trained, trained_used = time.perf_counter(), time.process_time()
     record = {
         "version": VERSION,
         **cell.json(),
         "training_length": cell.settings.length,
         **measured(cell, run, report),
-        "training": _curve(result.metrics),
-        "seconds": {"training": round(trained - start, 1), "measuring": round(time.perf_counter() - trained, 1)},
+        "training": _curve(metrics),
+        "seconds": {
+            "training": round(trained - start, 1),
+            "measuring": round(time.perf_counter() - trained, 1),
+            "processor_training": round(trained_used - used, 1),
+            "processor_measuring": round(time.process_time() - trained_used, 1),
+        },
         "machine": machine(),
     }
     path = record_path(out, cell)
     path.parent.mkdir(parents=True, exist_ok=True)
-    durable.replace_file(path, json.dumps(record, indent=1, allow_nan=False).encode())
+    durable.replace_file(path, json.dumps(record, allow_nan=False).encode())
     report("done", 1, 1)
     return True
+
+
+def _train(cell: Cell, run: Path, report: ProgressFile) -> Sequence[dict[str, Any]] | None:
+    """Train the model of a cell unless that is done, maybe elsewhere; its metrics, or None if a signal stopped it."""
+    from farfield.study.adoption import same_run
+    from farfield.training.run import train
+    from farfield.training.runfolder import finished_steps, read_metrics
+
+    if finished_steps(run) is not None and same_run(run, cell):
+        return read_metrics(run)
+    with _StepWatcher(run, lambda step: report("training", step, cell.settings.steps)):
+        result = train(cell.settings, run, progress=False)
+    return result.metrics if result.finished else None
 
 
 def prepare(cell: Cell) -> None:
@@ -113,10 +134,10 @@ def run_speed(out: Path, cell: Cell) -> None:
 
     timings = measured_speed(cell, out / RUNS / cell.run_key, ProgressFile(out, SPEED))
     record = {"version": VERSION, "cell": cell.key, **cell.json(), **timings}
-    durable.replace_file(out / RECORDS / f"{SPEED}.json", json.dumps(record, indent=1, allow_nan=False).encode())
+    durable.replace_file(out / RECORDS / f"{SPEED}.json", json.dumps(record, allow_nan=False).encode())
 
 
-def _curve(metrics: tuple[dict[str, Any], ...]) -> list[dict[str, float]]:
+def _curve(metrics: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
     """Training and validation loss by step."""
     kept = []
     for line in metrics:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,8 @@ def run_slurm(out: Path, jobs: Sequence[Job], watcher: Watcher, options: Mapping
         queue = states()
         for job, one in list(alive.items()):
             state = queue.get(one.job_id)
-            phase, share = progress_of(out, job)
-            watcher.moved(job, phase if state == "RUNNING" else (state or "ending").lower(), share)
+            progress = progress_of(out, job)
+            watcher.moved(job, progress if state == "RUNNING" else replace(progress, phase=(state or "ending").lower()))
             if state is not None and not one.paths.result_pickle.exists():
                 continue
             del alive[job]

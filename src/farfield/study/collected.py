@@ -15,15 +15,17 @@ from typing import Any
 import numpy as np
 
 from farfield.data import durable
-from farfield.measure import rises
-from farfield.measure.rise import ROSE, STAYED, UNKNOWN
+from farfield.measure.predictions import joint_verdict, mean_leak
+from farfield.measure.rise import Extrapolation, from_json, pooled
+from farfield.measure.statistics import two_levels
 from farfield.study.cell import RECORDS, SPEED, read_record
-from farfield.study.plan import Plan
-from farfield.study.published import GROUPS, necessity, sufficiency
+from farfield.study.plan import TWINS, Plan
+from farfield.study.published import GROUPS, published_perplexities
 
 FILE = "study.json"
 PLAIN, SLIDING = "non-overlapping", "sliding"
 CONVERGES, DIVERGES, MIXED, UNDECIDED, NONE = "converges", "diverges", "mixed", "undecided", "not-applicable"
+BULKY = ("blocks", "truncation", "receptive", "training")  # what study.json leaves to the records
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,16 @@ class Entry:
     def lengths(self) -> list[int]:
         return list(self.records[0]["lengths"])
 
+    @property
+    def farthest(self) -> float:
+        """The longest length, in training lengths."""
+        return self.lengths[-1] / self.training_length
+
+    @property
+    def stands_for(self) -> str | None:
+        """The paper's data set that its corpus stands for, if that was declared."""
+        return self.records[0].get("stands_for")
+
     @cached_property
     def perplexity(self) -> np.ndarray:
         """Non-overlapping perplexity, (seeds, lengths)."""
@@ -52,25 +64,51 @@ class Entry:
     def mean(self) -> np.ndarray:
         return self.perplexity.mean(0)
 
+    @cached_property
+    def errors(self) -> list[float | None]:
+        """The standard error of the mean perplexity at each length, from text and seeds."""
+        stderr = [record["stderr"] for record in self.records]
+        return [two_levels(self.perplexity[:, i], [row[i] for row in stderr])[1] for i in range(len(self.lengths))]
+
     @property
     def relative(self) -> np.ndarray:
         """The mean perplexity over that at the training length."""
         return self.mean / self.mean[0]
 
-    @property
-    def rises(self) -> list[float]:
-        """For each seed, the rise of perplexity at the longest length (measure/rise.py)."""
-        return [float(x) for x in rises(self.perplexity)[:, -1]]
-
-    @property
-    def rise(self) -> float:
-        return float(np.mean(self.rises))
+    @cached_property
+    def extrapolation(self) -> Extrapolation:
+        """Change and rise at every length, over all seeds, with errors, and whether it extrapolates."""
+        return pooled([from_json(record["extrapolation"]) for record in self.records])
 
     @property
     def answer(self) -> str:
-        """ "rose" if it did in some seed, "level" if it is in all, else "cannot be told"."""
-        answers = {str(record["extrapolation"]["answer"]) for record in self.records}
-        return ROSE if ROSE in answers else STAYED if answers == {STAYED} else UNKNOWN
+        return self.extrapolation.answer
+
+    @property
+    def rise(self) -> float:
+        """The rise of perplexity at the longest length."""
+        return self.extrapolation.lengths[-1].rise
+
+    @property
+    def rise_error(self) -> float | None:
+        return self.extrapolation.lengths[-1].rise_error
+
+    @property
+    def gain(self) -> tuple[float, float | None] | None:
+        """How many nats context gains within the training length, and the error of that."""
+        return self.extrapolation.context_gain
+
+    @property
+    def damage(self) -> tuple[float, float | None]:
+        """The far-field damage: perplexity at the longest length over that with heads cut at the training length."""
+        pairs = [record["damage"] for record in self.records]
+        return two_levels([value for value, _ in pairs], [error for _, error in pairs])
+
+    @property
+    def cut(self) -> tuple[float, float | None]:
+        """The change against 1x that is left at the longest length if heads are cut at the training length."""
+        pairs = [record["cut"]["change"] for record in self.records]
+        return two_levels([value for value, _ in pairs], [error for _, error in pairs])
 
     def heads(self) -> list[dict[str, Any]]:
         return [head for record in self.records for head in record["heads"]]
@@ -78,16 +116,12 @@ class Entry:
     @property
     def leak(self) -> float | None:
         """The mean over heads of the share of the longest row that lies beyond the training length."""
-        leaks = [head["leak"] for head in self.heads()]
-        return None if not leaks or None in leaks else float(np.mean(leaks))
+        return mean_leak(self.heads())
 
     @property
     def verdict(self) -> str:
         """The verdict on the heads as they were trained: all converge, all diverge, or some of each."""
-        verdicts = {head["verdict"] for head in self.heads()}
-        if len(verdicts) == 1:
-            return verdicts.pop()
-        return MIXED if verdicts <= {CONVERGES, DIVERGES} else UNDECIDED
+        return joint_verdict(head["verdict"] for head in self.heads())
 
     @property
     def horizon(self) -> tuple[int, bool] | None:
@@ -97,6 +131,11 @@ class Entry:
             return None
         least = min(horizons, key=lambda h: h["tokens"])
         return int(least["tokens"]), bool(least["certain"])
+
+    @property
+    def published(self) -> list[float] | None:
+        """The paper's perplexities at 512 to 9216 tokens on the data set that the corpus stands for."""
+        return published_perplexities(self.stands_for, self.encoding)
 
 
 @dataclass(frozen=True)
@@ -127,20 +166,21 @@ class Study:
     def seeds(self) -> int:
         return max((len(entry.records) for entry in self.entries.values()), default=0)
 
+    @property
+    def farthest(self) -> float:
+        """The longest length that was measured, in training lengths."""
+        return max(entry.farthest for entry in self.entries.values())
+
     def group(self, encoding: str) -> str:
         """`sufficiency` or `necessity`: the paper's table for its own encodings, the verdict for others."""
         if encoding in GROUPS:
             return GROUPS[encoding]
         entries = self.of_encoding(encoding)
-        return "necessity" if entries and entries[0].verdict == DIVERGES else "sufficiency"
+        diverges = entries and entries[0].verdict == DIVERGES
+        return "necessity" if diverges or encoding in TWINS else "sufficiency"
 
     def grouped(self, group: str) -> list[str]:
-        return [e for e in self.encodings if self.group(e) == group]
-
-    @staticmethod
-    def published(corpus: str, encoding: str) -> list[float] | None:
-        """The paper's perplexities at 512 to 9216 tokens on the data set that this corpus stands for."""
-        return sufficiency(corpus, encoding) or necessity(corpus, encoding)
+        return [e for e in self.encodings if self.of_encoding(e) and self.group(e) == group]
 
 
 def collect(plan: Plan, out: Path) -> Study:
@@ -155,26 +195,31 @@ def collect(plan: Plan, out: Path) -> Study:
             continue
         entries.setdefault((cell.corpus, cell.encoding), []).append(record)
     whole = {key: Entry(*key, tuple(records)) for key, records in entries.items()}
-    study = Study(plan.preset, plan.corpora, plan.encodings, whole, read_speed(out), missing)
     if not whole:
         raise ValueError(f"No run of this study is finished in {str(out)!r}: run it without --only first.")
-    return study
+    return Study(plan.preset, plan.corpora, plan.encodings, whole, read_speed(out), missing)
 
 
 def fits(record: dict[str, Any]) -> bool:
     """Whether a record has what is read from it, with as many numbers as lengths."""
     try:
         count = len(record["lengths"])
-        tables = [record["perplexity"][PLAIN], record["perplexity"][SLIDING], record["stderr"]]
+        tables = [record["perplexity"][PLAIN], record["perplexity"][SLIDING], record["stderr"], record["blocks"]]
+        for part in (record, record["control"]):
+            from_json(part["extrapolation"])
+            changes = [part["damage"], part["cut"]["change"], *(one["change"] for one in part["interventions"])]
+            if not all(isinstance(value, float | int) for value, _ in changes):
+                return False
         return (
             count > 0
             and all(len(table) == count for table in tables)
             and all(isinstance(tables[0][i], float | int) and tables[0][i] > 0 for i in (0, -1))
-            and record["extrapolation"]["answer"] in (ROSE, STAYED, UNKNOWN)
-            and all({"verdict", "leak", "horizon", "trf", "erf"} <= set(head) for head in record["heads"])
-            and {"receptive", "truncation", "training_length", "machine", "seconds"} <= set(record)
+            and len(record["extrapolation"]["lengths"]) == count
+            and all({"verdict", "leak", "horizon", "trf", "trf_of_rows", "erf"} <= set(h) for h in record["heads"])
+            and len(record["control"]["erf"]) == len(record["heads"])
+            and {"receptive", "truncation", "training_length", "machine", "seconds", "test"} <= set(record)
         )
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, ValueError):
         return False
 
 
@@ -188,11 +233,11 @@ def read_speed(out: Path) -> dict[str, Any] | None:
 
 
 def save(study: Study, out: Path) -> Path:
-    """All records in one file, for programs and for the explorer."""
+    """All records in one file without what is bulky, for programs and for the explorer."""
     fields = {
-        "version": 2,
+        "version": 3,
         "preset": study.preset,
-        "runs": study.records,
+        "runs": [{name: value for name, value in record.items() if name not in BULKY} for record in study.records],
         "speed": study.speed,
         "missing": study.missing,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +19,9 @@ def study(
     corpora: Sequence[str] | None = None,
     encodings: Sequence[str] | None = None,
     seeds: int = 1,
+    first_seed: int = 0,
+    stands_for: Mapping[str, str] | None = None,
+    runs: Sequence[str | Path] = (),
     precision: str | None = None,
     jobs: int | None = None,
 ) -> Study:
@@ -28,10 +31,14 @@ def study(
 
     Args:
         out: The folder of the study; its report is `report.html` in there.
-        preset: "small" (minutes on two cores), "tiny" (a test), "paper" (the paper's whole grid, for GPUs).
+        preset: "small" (minutes on two cores), "tiny" (a test), "paper" (the paper's whole grid, for GPUs), or another
+            preset of training.
         corpora: Texts to train on: "python", paths, data sets of the hub; "python" unless given.
-        encodings: Names of the zoo and formulas; the paper's nine unless given.
+        encodings: Names of the zoo and formulas; the paper's nine and two more unless given.
         seeds: How many times to train each, from different first weights and batches.
+        first_seed: The first of them.
+        stands_for: Which of the corpora stands for which of the paper's data sets: {"books": "my/novels"}.
+        runs: Folders of finished runs; those that have the settings of this study are measured, not trained again.
         precision: Of the arithmetic in training: "float32" or "bfloat16"; the preset's unless given.
         jobs: Runs at once; one for each core or GPU unless given.
 
@@ -46,8 +53,8 @@ def study(
     from farfield.study.report import write
 
     folder = Path(out)
-    plan = make_plan(preset, corpora, encodings, seeds, precision)
-    run_plan(plan, folder, Silent(), jobs=jobs)
+    plan = make_plan(preset, corpora, encodings, seeds, precision, first_seed=first_seed, stands_for=stands_for)
+    run_plan(plan, folder, Silent(), jobs=jobs, runs=[Path(one) for one in runs])
     result = collect(plan, folder)
     save(result, folder)
     write(result, folder, command="farfield.study(...)")
@@ -62,31 +69,45 @@ def run_plan(
     cluster: Literal["local", "slurm"] = "local",
     slurm: Sequence[str] = (),
     jobs: int | None = None,
-    expect: Callable[[int], None] | None = None,
+    runs: Sequence[Path] = (),
+    train: bool = True,
 ) -> list[Failure]:
-    """Train and measure what is missing of a plan, here or on a cluster; what failed."""
-    from farfield.study import running
+    """Train and measure what is missing of a plan, here or on a cluster; what failed.
+
+    Args:
+        plan: What the study consists of.
+        out: Its folder.
+        watcher: Shows what is going on.
+        cluster: "local" or "slurm".
+        slurm: Options for SLURM, as NAME=VALUE.
+        jobs: Runs at once on this machine.
+        runs: Folders of finished runs to take models from.
+        train: Whether to train; if not, only models that are there are measured.
+    """
+    from farfield.study import adoption, running
 
     if jobs is not None and jobs < 1:
         raise ValueError(f"{jobs} runs at once were asked for; it must be at least 1.")
     out.mkdir(parents=True, exist_ok=True)
+    adoption.adopt(plan, out, runs)
     plan.save(out)
+    todo = [cell for cell in running.missing(plan, out) if train or adoption.is_trained(out, cell)]
 
     def run(some: Sequence[Job], limit: int | None) -> list[Failure]:
-        if expect is not None:
-            expect(len(some))
+        watcher.expect(len(some))
         if cluster == "slurm":
             from farfield.study.cluster import run_slurm, slurm_options
 
             return run_slurm(out, some, watcher, slurm_options(slurm))
         return running.run_here(out, some, watcher, limit or jobs)
 
-    return running.run_study(plan, out, run)
+    return running.run_study(todo, plan, out, run)
 
 
 class Silent:
     """A watcher that shows nothing."""
 
+    def expect(self, count: int) -> None: ...
     def started(self, job: Any) -> None: ...
-    def moved(self, job: Any, phase: str, share: float) -> None: ...
+    def moved(self, job: Any, progress: Any) -> None: ...
     def ended(self, job: Any, failure: Any) -> None: ...

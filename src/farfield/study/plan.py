@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,42 +31,66 @@ ENCODINGS = (
     "inverse",
     "inverse-log",
 )  # the paper's, in the order of its tables
+# Two formulas with the verdict that their neighbour does not have: what decides at 18x is the leak.
+TWINS = (
+    "-1.01*log(1 + k*t)",  # converges, and leaks as inverse does
+    "log(exp(-k*t) + 0.000001)",  # diverges, and leaks hardly more than alibi
+)
+# What is put in the place of the bias beyond the training length of every trained model (measure/tails.py).
+TAILS = ("cut", "r - 2*log(t/m)", "r - log(t/m)", "alibi", "inverse", "constant")
+# The paper's data sets, by the corpora that are these or declare that they stand for one.
+STANDS_FOR = {name: name for name in ("wikitext-103", "books", "github", "wikibook")} | {"python": "github"}
 PAPER_CORPORA = ("wikitext-103", "books", "github", "wikibook")
-STUDY_PRESETS = ("tiny", "small", "paper", *(name for name in PRESETS if name.startswith("paper-")))
+STUDY_PRESETS = (*(name for name in PRESETS if not name.startswith("paper")), "paper", "paper-wikitext", "paper-base")
 FILE = "plan.json"
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """How every model of a study is measured; lengths are multiples of the training length."""
+    """How every model of a study is measured; lengths are multiples of the training length.
 
-    tokens: int | None  # of the test text; None: all of it
+    Attributes:
+        segments: Of the longest length each, spread over the whole test split.
+        multiples: The lengths at which perplexity is measured.
+        sliding: Those at which it is also measured with a sliding window.
+        tails: Interventions on the bias beyond the training length, measured at the longest length.
+        control: Segments for the untrained control.
+        receptive: Length of the rows whose attention is measured.
+        chunks: How many of them.
+        hypothesis: Length of the rows in which delta(i, j) is measured.
+    """
+
+    segments: int = 40
     multiples: tuple[float, ...] = tuple(map(float, MULTIPLES))
-    sliding: tuple[float, ...] = (1, 2, 4, 8, 18)
-    receptive: int = 4  # length of the rows whose attention is measured
-    chunks: int = 8  # how many of them
-    hypothesis: int = 18  # length of the rows in which delta(i, j) is measured
+    sliding: tuple[float, ...] = (1, 4)
+    tails: tuple[str, ...] = TAILS
+    control: int = 12
+    receptive: int = 4
+    chunks: int = 8
+    hypothesis: int = 18
 
     def lengths(self, training_length: int, multiples: Sequence[float] | None = None) -> list[int]:
         return [max(1, round(m * training_length)) for m in (self.multiples if multiples is None else multiples)]
 
 
-MEASUREMENTS = {
-    "tiny": Measurement(2_000, chunks=2),
-    "small": Measurement(40_000),
-    "paper": Measurement(None, sliding=(1, 2, 4)),
-}
+MEASUREMENTS = {"tiny": Measurement(segments=8, control=4, chunks=2)}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One model to be trained and measured."""
+    """One model to be trained and measured.
 
-    corpus: str  # how tables and figures call it
+    Attributes:
+        corpus: How tables and figures call it.
+        stands_for: The paper's data set that it is compared with, if any.
+    """
+
+    corpus: str
     encoding: str
     seed: int
     settings: Settings
     measurement: Measurement
+    stands_for: str | None = None
 
     @property
     def key(self) -> str:
@@ -87,6 +111,7 @@ class Cell:
             "corpus": self.corpus,
             "encoding": self.encoding,
             "seed": self.seed,
+            "stands_for": self.stands_for,
             "settings": self.settings.model_dump(mode="json"),
             "measurement": asdict(self.measurement),
         }
@@ -122,28 +147,45 @@ def make_plan(
     encodings: Sequence[str] | None = None,
     seeds: int = 1,
     precision: str | None = None,
+    *,
+    first_seed: int = 0,
+    stands_for: Mapping[str, str] | None = None,
 ) -> Plan:
-    """The plan of a study; `python` and the paper's nine encodings unless something else is given."""
+    """The plan of a study: `python`, the paper's nine encodings and the twins unless something else is given."""
     if preset not in STUDY_PRESETS:
         raise ValueError(f"There is no study preset {preset!r}: choose from {', '.join(STUDY_PRESETS)}.")
     if not 1 <= seeds <= 1000:
         raise ValueError(f"{seeds} seeds were asked for; it must be from 1 to 1000.")
-    sources = list(corpora) if corpora else list(PAPER_CORPORA if preset.startswith("paper") else ("python",))
-    names = [_encoding(text) for text in (encodings or ENCODINGS)]
+    on_gpus = preset.startswith("paper")
+    sources = list(corpora) if corpora else list(PAPER_CORPORA if on_gpus else ("python",))
+    names = [_encoding(text) for text in (encodings or (ENCODINGS if on_gpus else (*ENCODINGS, *TWINS)))]
     for what, given in (("corpus", sources), ("encoding", names)):
         twice = [one for one in given if given.count(one) > 1]
         if twice:
             raise ValueError(f"The {what} {twice[0]!r} was given twice.")
-    measurement = MEASUREMENTS["paper" if preset.startswith("paper") else preset]
-    labels = _labels(sources)
+    declared = _declared(stands_for or {}, sources)
+    measurement = MEASUREMENTS.get(preset, Measurement())
     cells = []
-    for seed in range(seeds):  # all encodings once before any of them twice
-        for source, label in zip(sources, labels, strict=True):
+    for seed in range(first_seed, first_seed + seeds):  # all encodings once before any of them twice
+        for source, label in zip(sources, _labels(sources), strict=True):
             for name in names:
-                size = _training_preset(preset, source)
+                size = _training_preset(preset, declared.get(source))
                 settings = preset_settings(size, encoding=name, corpus=source, seed=seed, precision=precision)
-                cells.append(Cell(label, name, seed, settings, measurement))
+                cells.append(Cell(label, name, seed, settings, measurement, declared.get(source)))
     return Plan(preset, tuple(cells))
+
+
+def _declared(given: Mapping[str, str], sources: Sequence[str]) -> dict[str, str]:
+    """Which of the paper's data sets each corpus stands for: only what is declared, nothing is guessed from a name."""
+    declared = {source: STANDS_FOR[source] for source in sources if source in STANDS_FOR}
+    known = sorted(set(STANDS_FOR.values()))
+    for data_set, source in given.items():
+        if data_set not in known:
+            raise ValueError(f"The paper has no data set {data_set!r}: choose from {', '.join(known)}.")
+        if source not in sources:
+            raise ValueError(f"{source!r} cannot stand for {data_set}: the corpora are {', '.join(sources)}.")
+        declared[source] = data_set
+    return declared
 
 
 def read_plan(out: Path) -> Plan | None:
@@ -163,17 +205,20 @@ def read_plan(out: Path) -> Plan | None:
 
 def _read_cell(fields: dict[str, Any], where: str) -> Cell:
     measurement = dict(fields["measurement"])
-    for name in ("multiples", "sliding"):
+    for name in ("multiples", "sliding", "tails"):
         measurement[name] = tuple(measurement[name])
     settings = settings_from(fields["settings"], where)
-    return Cell(plain(fields["corpus"]), settings.encoding, settings.seed, settings, Measurement(**measurement))
+    stands_for = fields["stands_for"] if fields.get("stands_for") in STANDS_FOR.values() else None
+    return Cell(
+        plain(fields["corpus"]), settings.encoding, settings.seed, settings, Measurement(**measurement), stands_for
+    )
 
 
-def _training_preset(preset: str, corpus: str) -> str:
+def _training_preset(preset: str, data_set: str | None) -> str:
     """The paper trains a smaller model on WikiText-103 than on the rest."""
     if preset != "paper":
         return preset
-    return "paper-wikitext" if "wikitext" in slug(corpus) else "paper-base"
+    return "paper-wikitext" if data_set == "wikitext-103" else "paper-base"
 
 
 def _encoding(text: str) -> str:

@@ -11,15 +11,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-# Which of our corpora stands for which data set of the paper, by a word in its name.
-STANDS_FOR = {
-    "wikitext": "wikitext-103",
-    "wikibook": "wikibook",
-    "book": "books",
-    "github": "github",
-    "python": "github",
-}
-
 
 @cache
 def published() -> dict[str, Any]:
@@ -27,19 +18,10 @@ def published() -> dict[str, Any]:
     return json.loads((files("farfield.study") / "published.json").read_text(encoding="utf-8"))
 
 
-def data_set(corpus: str) -> str | None:
-    """The paper's data set that a corpus stands for; None if there is none."""
-    return next((name for word, name in STANDS_FOR.items() if word in corpus.lower()), None)
-
-
-def sufficiency(corpus: str, encoding: str) -> list[float] | None:
-    """The row of an encoding in the paper's tables of sufficiency."""
-    return published()["sufficiency"].get(data_set(corpus), {}).get(encoding)
-
-
-def necessity(corpus: str, encoding: str) -> list[float] | None:
-    """The row of an encoding in the paper's table of necessity."""
-    return published()["necessity"].get(data_set(corpus), {}).get(encoding)
+def published_perplexities(data_set: str | None, encoding: str) -> list[float] | None:
+    """The paper's perplexities of an encoding on one of its data sets, at 512 to 9216 tokens."""
+    tables = (published()[group].get(data_set, {}) for group in ("sufficiency", "necessity"))
+    return next((table[encoding] for table in tables if encoding in table), None)
 
 
 # In which of its tables the paper has an encoding.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import datetime
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -23,9 +23,11 @@ from farfield.formula.sentence import Sentence
 from farfield.formula.text import text
 from farfield.measure import LEVEL
 from farfield.study import findings, tables
-from farfield.study.collected import NONE, Study
+from farfield.study.collected import NONE, Entry, Study
 from farfield.study.escaping import plain, short
-from farfield.study.published import data_set, published
+from farfield.study.evidence import Evidence
+from farfield.study.published import published
+from farfield.study.table import Table
 from farfield.theory.verdict.convergence import check
 
 if TYPE_CHECKING:
@@ -34,33 +36,40 @@ if TYPE_CHECKING:
     from farfield.study.figures import Figure
 
 PAGE, TABLES, FIGURES, NOTED = "report.html", "tables", "figures", "figures.json"
-MAIN = ("perplexity-sufficiency", "perplexity-necessity")  # the figures that stand on top
+MAIN = ("perplexity", "dose-response", "prediction")  # the figures that stand on top
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, and the address in the page that carries it."""
+    """A figure, and the addresses in the page that carry it: for a wide window, and for a phone."""
 
     figure: Figure
     source: str
+    narrow: str | None
 
 
 @dataclass(frozen=True)
 class EncodingSection:
-    """One encoding in the section "Theory against experiment"."""
+    """One encoding in the section "Encoding by encoding".
+
+    Attributes:
+        proof: Steps, each in parts: text, and whether it is mathematics.
+        outcomes: For each corpus the rise, the far-field damage and the answer.
+    """
 
     name: str
     formula: str
     has_formula: bool
     verdict: str
     condition: str
-    proof: list[list[tuple[str, bool]]]  # steps, each in parts: text, and whether it is mathematics
+    proof: list[list[tuple[str, bool]]]
     trained: str
     fields: str
     horizon: str
     leak: str
-    rises: list[tuple[str, str]]
-    agreement: findings.Agreement
+    statement: str
+    answer: str
+    outcomes: list[tuple[str, str, str, str]]
     note: str
 
 
@@ -79,6 +88,7 @@ def write(
     if only != "figures":
         for table in made:
             table.save(out / TABLES)
+        tables.save_observations(study, out / TABLES)
     if say is not None:
         say("Drawing the figures and writing the report." if only != "tables" else "Writing the report.")
     drawn = _drawn_before(out / FIGURES) if only == "tables" else _draw(study, out / FIGURES)
@@ -93,7 +103,14 @@ def _draw(study: Study, folder: Path) -> list[Figure]:
 
     drawn = draw_all(study, folder)
     noted = [
-        {"name": f.name, "title": f.title, "caption": f.caption, "files": [p.name for p in f.paths]} for f in drawn
+        {
+            "name": f.name,
+            "title": f.title,
+            "caption": f.caption,
+            "files": [p.name for p in f.paths],
+            "narrow": f.narrow and f.narrow.name,
+        }
+        for f in drawn
     ]
     durable.replace_file(folder / NOTED, json.dumps(noted, indent=1).encode())
     return drawn
@@ -105,26 +122,33 @@ def _drawn_before(folder: Path) -> list[Figure]:
 
     try:
         noted = json.loads((folder / NOTED).read_bytes())
-        drawn = [Figure(n["name"], n["title"], n["caption"], tuple(folder / f for f in n["files"])) for n in noted]
+        drawn = [
+            Figure(n["name"], n["title"], n["caption"], tuple(folder / f for f in n["files"]), folder / n["narrow"])
+            for n in noted
+        ]
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    return [figure for figure in drawn if all(path.parent == folder and path.exists() for path in figure.paths)]
+    return [f for f in drawn if f.narrow and all(p.parent == folder and p.exists() for p in (*f.paths, f.narrow))]
 
 
-def render(study: Study, made: list[tables.Table], drawn: list[Figure], command: str) -> str:
+def render(study: Study, made: list[Table], drawn: list[Figure], command: str) -> str:
     """The page."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((files("farfield.study") / "report.html").read_text(encoding="utf-8"))
-    pictures = [Picture(figure, _inside(figure.paths)) for figure in drawn]
+    pictures = [Picture(f, _inside(f.paths), _inside((f.narrow,)) if f.narrow else None) for f in drawn]
+    evidence = Evidence(study)
     return template.render(
         study=study,
-        findings=findings.findings(study),
-        main=[p for p in pictures if p.figure.name in MAIN],
+        take_home=findings.take_home(study, evidence),
+        too_small=findings.too_small(study),
+        findings=findings.findings(study, evidence),
+        main=[p for name in MAIN for p in pictures if p.figure.name == name],
         rest=[p for p in pictures if p.figure.name not in MAIN],
-        tables=made,
-        judged=[judge(study, encoding) for encoding in study.encodings if study.of_encoding(encoding)],
+        first_table=made[0],
+        tables=made[1:],
+        sections=[section(study, encoding) for encoding in study.encodings if study.of_encoding(encoding)],
         made=about(study, command),
         differences=differences(study),
         source=published()["source"],
@@ -133,7 +157,7 @@ def render(study: Study, made: list[tables.Table], drawn: list[Figure], command:
     )
 
 
-def judge(study: Study, encoding: str) -> EncodingSection:
+def section(study: Study, encoding: str) -> EncodingSection:
     """What is proven of an encoding, with the proof, and what its models did."""
     entries = study.of_encoding(encoding)
     known = zoo.find(encoding)
@@ -155,13 +179,10 @@ def judge(study: Study, encoding: str) -> EncodingSection:
         findings.verdict_words(entries),
         findings.field_words(entries),
         findings.horizon_words(entries[0]),
-        f"{min(leaks):.3f} to {max(leaks):.3f}"
-        if leaks and max(leaks) - min(leaks) > 5e-4
-        else f"{leaks[0]:.3f}"
-        if leaks
-        else "",
-        [(entry.corpus, f"{entry.rise:.2%}") for entry in entries],
-        findings.agreement(entries),
+        findings.leak_words(leaks) if leaks else "",
+        findings.statement(entries),
+        findings.joint_answer(entries),
+        [(e.corpus, findings.percent(e.rise, e.rise_error), findings.percent(*e.damage), e.answer) for e in entries],
         plain(known.note) if words != NONE else "",
     )
 
@@ -174,7 +195,7 @@ def _parts(step: Sentence) -> list[tuple[str, bool]]:
 def _inside(paths: tuple[Path, ...]) -> str:
     """A figure as an address that carries it."""
     kinds = {".svg": "image/svg+xml", ".png": "image/png"}
-    best = min(paths, key=lambda path: path.stat().st_size)
+    best = min((path for path in paths if path.suffix in kinds), key=lambda path: path.stat().st_size)
     return f"data:{kinds[best.suffix]};base64,{base64.b64encode(best.read_bytes()).decode()}"
 
 
@@ -184,6 +205,7 @@ def about(study: Study, command: str) -> list[tuple[str, str]]:
     machines = sorted({_machine(record["machine"]) for record in records})
     training = sum(record["seconds"]["training"] for record in records)
     measuring = sum(record["seconds"]["measuring"] for record in records)
+    test = records[0]["test"]
     sizes = sorted({f"{record['parameters']:,}" for record in records})
     return [
         ("command", plain(command)),
@@ -192,6 +214,7 @@ def about(study: Study, command: str) -> list[tuple[str, str]]:
             "runs",
             f"{len(records)}: {len(study.encodings)} encodings, {len(study.corpora)} corpora, {study.seeds} seeds",
         ),
+        ("test text", f"{test['tokens']:,} tokens in {test['segments']} segments spread over the split"),
         ("parameters of a model", ", ".join(sizes[:6]) + (", ..." if len(sizes) > 6 else "")),
         ("machine", "; ".join(machines)),
         (
@@ -231,10 +254,9 @@ def differences(study: Study) -> list[str]:
         )
     if settings["vocabulary"] != paper.vocabulary:
         said.append(f"A vocabulary of {settings['vocabulary']:,} words; the paper's has {paper.vocabulary:,}.")
-    for corpus in study.corpora:
-        known = data_set(corpus)
-        if known is not None and known != corpus:
-            said.append(f"The corpus {plain(corpus)} stands for {known}: perplexities cannot be compared, ratios can.")
+    for corpus, data_set in {entry.corpus: entry.stands_for for entry in study.entries.values()}.items():
+        if data_set is not None and data_set != corpus:
+            said.append(f"{plain(corpus)} stands for {data_set} by declaration: ratios compare, perplexities do not.")
     said.append("Slopes, formulas and windows are those of the paper's code where its text differs (docs/errata.md).")
     return said
 
@@ -250,25 +272,27 @@ def summary(study: Study) -> list[RichTable]:
         entries = study.of_corpus(corpus)
         if not entries:
             continue
-        base, longest = entries[0].training_length, entries[0].lengths[-1]
+        base = entries[0].training_length
         table = RichTable(
             title=Text(f"{short(corpus)}: trained on {base} tokens"), title_justify="left", box=box.SIMPLE
         )
-        for column in ("encoding", "series", "leak", "1x", f"{longest / base:g}x", "ratio", "rise", "agree?"):
-            left = column in ("encoding", "series", "agree?")
+        for column in ("encoding", "series", "leak", "1x", f"{entries[0].farthest:g}x", "rise", "answer"):
+            left = column in ("encoding", "series", "answer")
             names = max(len(short(entry.encoding)) for entry in entries) if column == "encoding" else 0
             table.add_column(column, justify="left" if left else "right", min_width=min(names, 24) or None)
         for entry in entries:
-            cells = [
-                short(entry.encoding),
-                findings.verdict_words([entry]),
-                "" if entry.leak is None else f"{entry.leak:.2f}",
-                f"{entry.mean[0]:.2f}",
-                f"{entry.mean[-1]:.2f}",
-                f"{entry.relative[-1]:.3f}",
-                f"{entry.rise:.1%}",
-                findings.agreement([entry]).short,
-            ]
-            table.add_row(*(Text(cell) for cell in cells))
+            table.add_row(*(Text(cell) for cell in _summary_row(entry)))
         made.append(table)
     return made
+
+
+def _summary_row(entry: Entry) -> Sequence[str]:
+    return (
+        short(entry.encoding),
+        findings.verdict_words([entry]),
+        "" if entry.leak is None else f"{entry.leak:.2f}",
+        f"{entry.mean[0]:.2f}",
+        f"{entry.mean[-1]:.2f}",
+        findings.percent(entry.rise, entry.rise_error),
+        entry.answer,
+    )

@@ -48,11 +48,21 @@ class Failure:
         return plain(f"{self.job.label} failed: {last} (log: {self.log})")
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is: its phase, the share of it that is done, and the share of the whole job."""
+
+    phase: str
+    share: float
+    whole: float
+
+
 class Watcher(Protocol):
     """Whoever shows what is going on."""
 
+    def expect(self, count: int) -> None: ...
     def started(self, job: Job) -> None: ...
-    def moved(self, job: Job, phase: str, share: float) -> None: ...
+    def moved(self, job: Job, progress: Progress) -> None: ...
     def ended(self, job: Job, failure: Failure | None) -> None: ...
 
 
@@ -100,7 +110,7 @@ def run_here(out: Path, jobs: Sequence[Job], watcher: Watcher, at_once: int | No
                 watcher.started(job)
             time.sleep(0.2)
             for job, (slot, process) in list(running.items()):
-                watcher.moved(job, *progress_of(out, job))
+                watcher.moved(job, progress_of(out, job))
                 status = process.poll()
                 if status is None:
                     continue
@@ -116,13 +126,13 @@ def run_here(out: Path, jobs: Sequence[Job], watcher: Watcher, at_once: int | No
     return [failures[job] for job in jobs if job in failures]
 
 
-def progress_of(out: Path, job: Job) -> tuple[str, float]:
-    """The phase of a job and the share of it that is done, from the file that the job leaves."""
+def progress_of(out: Path, job: Job) -> Progress:
+    """How far a job is, from the file that it leaves."""
     try:
-        found = json.loads((out / PROGRESS / f"{job.name}.json").read_bytes())
-        return str(found["phase"]), min(1.0, float(found["done"]) / max(float(found["total"]), 1e-9))
+        left = json.loads((out / PROGRESS / f"{job.name}.json").read_bytes())
+        return Progress(str(left["phase"]), float(left["share"]), float(left["whole"]))
     except (OSError, ValueError, KeyError, TypeError):
-        return "starting", 0.0
+        return Progress("starting", 0.0, 0.0)
 
 
 def log_of(out: Path, job: Job) -> Path:
@@ -156,7 +166,14 @@ def _start(out: Path, job: Job, threads: int, gpu: int | None) -> subprocess.Pop
         environment["CUDA_VISIBLE_DEVICES"] = str(gpu)
     with log_of(out, job).open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "farfield.study.cell", str(out), *job.arguments],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "farfield.study.cell",
+                str(out),
+                *job.arguments,
+            ],  # -P: not what lies around here
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -178,9 +195,10 @@ def _stop(processes: Sequence[subprocess.Popen[bytes]], patience: float = 60) ->
             process.kill()
 
 
-def run_study(plan: Plan, out: Path, run: Callable[[Sequence[Job], int | None], list[Failure]]) -> list[Failure]:
+def run_study(
+    todo: Sequence[Cell], plan: Plan, out: Path, run: Callable[[Sequence[Job], int | None], list[Failure]]
+) -> list[Failure]:
     """Train and measure what is missing of a plan, then time the ways of inference; what failed."""
-    todo = missing(plan, out)
     failures = run([prepare_job(cell) for cell in one_of_each_text(todo)], None) if todo else []
     lost = {failure.job.arguments[0] for failure in failures}
     unread = [find_cell(out, key).settings.corpus for key in lost]
@@ -202,5 +220,5 @@ def speed_subject(plan: Plan, out: Path) -> Cell | None:
 def speed_is_known(out: Path, cell: Cell) -> bool:
     from farfield.study.collected import read_speed
 
-    found = read_speed(out)
-    return found is not None and found.get("cell") == cell.key
+    record = read_speed(out)
+    return record is not None and record.get("cell") == cell.key

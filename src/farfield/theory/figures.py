@@ -15,7 +15,10 @@ from farfield.formula import Formula
 
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 2)))
 _MARKERS = ("o", "s", "^", "D", "v", "x", "+", "P", "*", "<", ">", "h")
-_COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#7f7f7f", "#8c5a2b")
+_COLOURS = (
+    *("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#7f7f7f", "#8c5a2b"),
+    *("#e69f00", "#6a3d9a", "#8b1a1a", "#808000"),
+)
 _STYLE: dict[str, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -49,7 +52,7 @@ def style() -> Iterator[Any]:
 
 
 def look(i: int) -> dict[str, Any]:
-    """Line, marker and colour of the i-th curve; no two of the first 168 agree in all three."""
+    """Line, marker and colour of the i-th curve; the first 12 differ in colour and in marker."""
     return {
         "linestyle": _LINES[i % len(_LINES)],
         "marker": _MARKERS[i % len(_MARKERS)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,38 @@ from farfield.study.collected import Study
 from farfield.theory.figures import in_tokens, look, one_line, plain, save, style
 
 GREY = {"color": "#7f7f7f", "linestyle": ":", "linewidth": 1.0, "marker": ""}
+NARROW = "-narrow"  # at the end of the name of a figure with one panel a row
+_NARROW = 4.0  # inches
 _LONGEST = 30  # characters of a label
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that was drawn: its file stem, a short title, one sentence on what to see, and its files."""
+    """A figure that was drawn: its file stem, a short title, one sentence on what to see, and its files.
+
+    Attributes:
+        paths: PNG, SVG and PDF.
+        narrow: The same with one panel a row, for a phone, if it was drawn.
+    """
 
     name: str
     title: str
     caption: str
-    paths: tuple[Path, ...]  # PNG and SVG
+    paths: tuple[Path, ...]
+    narrow: Path | None = None
+
+
+_one_panel_a_row: ContextVar[bool] = ContextVar("one_panel_a_row", default=False)
+
+
+@contextmanager
+def one_panel_a_row() -> Iterator[None]:
+    """Inside of it figures are drawn for a phone: narrow, one panel under the other, as one SVG each."""
+    token = _one_panel_a_row.set(True)
+    try:
+        yield
+    finally:
+        _one_panel_a_row.reset(token)
 
 
 @contextmanager
@@ -32,11 +54,13 @@ def panels(
     rows: int, columns: int, width: float = 3.3, height: float = 2.7, **options: Any
 ) -> Iterator[tuple[Any, Any]]:
     """A figure with so many panels of this size in inches, and its axes as a table; closed in the end."""
+    narrow = _one_panel_a_row.get()
+    shape = (rows * columns, 1) if narrow else (rows, columns)
+    size = (_NARROW, height * rows * columns) if narrow else (max(width * columns, 4.4), height * rows)
     with style() as pyplot:
-        size = (max(width * columns, 4.4), height * rows)
-        figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
+        figure, axes = pyplot.subplots(*shape, figsize=size, squeeze=False, layout="constrained", **options)
         try:
-            yield figure, axes
+            yield figure, axes.reshape(rows, columns)
         finally:
             pyplot.close(figure)
 
@@ -57,8 +81,14 @@ def filled(axes: Any, count: int) -> list[Any]:
 def written(figure: Any, folder: Path, name: str, title: str, caption: str) -> Figure:
     """Write a figure into a folder, and tell of it."""
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # it is laid out: once is enough for both files
-    return Figure(name, title, caption, tuple(save(figure, folder / f"{name}.svg")))
+    figure.set_layout_engine("none")  # it is laid out: once is enough for all files
+    if _one_panel_a_row.get():
+        path = folder / f"{name}{NARROW}.svg"
+        figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+        return Figure(name, title, caption, (), path)
+    paths = save(figure, folder / f"{name}.svg")
+    figure.savefig(folder / f"{name}.pdf", bbox_inches="tight", metadata={"CreationDate": None})
+    return Figure(name, title, caption, (*paths, folder / f"{name}.pdf"))
 
 
 def look_of(study: Study, encoding: str, **other: Any) -> dict[str, Any]:

@@ -1,0 +1,65 @@
+"""The text of a measurement: spread over the whole split, nothing twice, every segment scored alike."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farfield.measure import Text, evaluate
+from farfield.measure.perplexity import context_gain
+from farfield.measure.text import spread
+
+from .conftest import WORDS, our_model
+
+
+@given(st.integers(2, 5000), st.integers(1, 6000), st.integers(1, 300))
+def test_segments_are_spread_and_do_not_overlap(size, tokens, segment):
+    ids = np.arange(size)
+    rows = spread(ids, tokens, segment)
+    scored = rows[:, 1:].ravel()
+    assert len(set(scored.tolist())) == len(scored) <= max(tokens, 1)
+    if len(rows) > 1:
+        assert rows.shape[1] == segment + 1
+        assert (np.diff(rows, axis=1) == 1).all()  # each is a stretch of the text
+        assert rows[0, 0] == 0
+        assert rows[-1, -1] == size - 1  # from the first token to the last
+        gaps = np.diff(rows[:, 0])
+        assert gaps.max() - gaps.min() <= 1
+    else:
+        assert scored.tolist() == list(range(1, min(tokens, size - 1) + 1))
+
+
+def test_forty_segments_see_the_whole_split():
+    rows = spread(np.arange(1_000_000), 55_296, 1152)
+    assert len(rows) == 48
+    assert np.ptp(rows[:, 0]) > 0.99 * (1_000_000 - 1153)
+
+
+def test_segments_are_measured_as_texts_of_their_own():
+    ids = np.random.default_rng(0).integers(0, WORDS, (5, 65))
+    model = our_model()
+    together = evaluate(model, Text(ids, {}), "1x,1.5x,4x", window=8)
+    alone = [evaluate(model, Text(row, {}), "1x,1.5x,4x", window=8) for row in ids]
+    for i, row in enumerate(together.rows):
+        assert row.tokens == 5 * 64
+        assert row.loss == pytest.approx(np.mean([one.rows[i].loss for one in alone]), abs=1e-6)
+
+
+def test_chunks_are_spread_over_the_segments():
+    text = Text(np.arange(60).reshape(6, 10), {})
+    assert [c[0] for c in text.chunks(9, 3)] == [0, 20, 50]
+    assert [c.tolist() for c in text.chunks(4, 100)][:3] == [[0, 1, 2, 3, 4], [4, 5, 6, 7, 8], [10, 11, 12, 13, 14]]
+    assert text.chunks(10, 3) == []
+
+
+def test_the_gain_from_context_is_the_fall_of_the_loss_with_what_is_seen():
+    """A loss that is 3 up to 8 tokens and 2 beyond gains 1 nat; one that does not depend on it gains none."""
+    seen = np.arange(64) % 32 + 1
+    draw = np.random.default_rng(0)
+    falling = np.where(seen > 8, 2.0, 3.0) + draw.normal(0, 0.5, (50, 64))
+    gain, error = context_gain(falling, 32)
+    assert gain == pytest.approx(1, abs=0.1)
+    # 50 * 2 * 4 tokens near and 50 * 2 * 16 far, each with a deviation of 1/2
+    assert error == pytest.approx(0.5 * np.sqrt(1 / 400 + 1 / 1600), rel=0.2)
+    assert context_gain(draw.normal(2, 0.5, (50, 64)), 32)[0] == pytest.approx(0, abs=0.1)
+    assert context_gain(falling, 8) is None
