@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from farfield.data import durable
 from farfield.data.tokenizer import for_transformers
 from farfield.training.checkpoint import Checkpoint, newest_checkpoint
-from farfield.training.settings import Settings, difference, settings_from, with_new_names
+from farfield.training.settings import LATER, Settings, difference, settings_from, with_new_names
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -85,7 +85,8 @@ def flat(config: dict[str, Any]) -> dict[str, Any]:
     training = config.get("training")
     for part in ("settings", "identity"):
         inner = training.get(part) if isinstance(training, dict) else None
-        inner = with_new_names(inner) if isinstance(inner, dict) else {}
+        added = {key: Settings.model_fields[key].default for key in LATER} if part == "settings" else {}
+        inner = {**added, **with_new_names(inner)} if isinstance(inner, dict) else {}
         table |= {f"{part}.{name}": value for name, value in inner.items()}
     return table
 
