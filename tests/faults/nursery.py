@@ -21,7 +21,7 @@ import torch
 import transformers.models.auto.modeling_auto  # noqa: F401
 
 import farfield.nn.decoder.model
-import farfield.training.trainer
+import farfield.training.assembly
 from farfield.data import durable
 from farfield.training import estimate
 from farfield.training import run as training
@@ -116,7 +116,7 @@ def start(order: dict[str, Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     assert farfield.nn.decoder.model
-    assert farfield.training.trainer
+    assert farfield.training.assembly
     print("ready", flush=True)
     for line in sys.stdin:
         print(json.dumps(start(json.loads(line))), flush=True)
