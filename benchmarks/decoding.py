@@ -23,7 +23,8 @@ from pathlib import Path
 import torch
 from transformers.cache_utils import DynamicCache
 
-from farfield.nn.cache.cache import SCOPE, BoundedCache
+from farfield.nn.cache.cache import BoundedCache
+from farfield.nn.cache.certificate import SCOPE
 from farfield.nn.cache.streaming import stream_losses
 from farfield.nn.decoder.config import FarfieldConfig
 from farfield.nn.decoder.model import FarfieldForCausalLM

@@ -25,7 +25,7 @@ from transformers.cache_utils import DynamicCache
 import farfield.nn.decoder.model
 from farfield.data.corpus import open_corpus
 from farfield.data.tokens import tokenize
-from farfield.nn.cache.cache import SCOPE
+from farfield.nn.cache.certificate import SCOPE
 from farfield.nn.cache.sources import biases_of
 from farfield.nn.cache.streaming import change_of_loss, stream_losses
 from farfield.theory.fields.windows import smallest_window, threshold_window

@@ -85,8 +85,8 @@ def test_one_set_for_all_layers_or_one_for_each():
 
 def test_a_typed_formula_is_a_first_class_citizen():
     assert torch.equal(Bias("-k*t", 6)(40), Bias("alibi", 6)(40))
-    assert torch.equal(Bias("-c*t", 2, values={"c": ["2**(-1/2)", 1]})(3)[1], torch.tensor([0.0, -1.0, -2.0]))
-    learned = Bias("-sqrt(c*t)", 3, values={"c": {"start": (0.5, 1), "least": 0.01}})
+    assert torch.equal(Bias("-c*t", 2, parameters={"c": ["2**(-1/2)", 1]})(3)[1], torch.tensor([0.0, -1.0, -2.0]))
+    learned = Bias("-sqrt(c*t)", 3, parameters={"c": {"start": (0.5, 1), "least": 0.01}})
     learned(7).sum().backward()
     assert bool(learned.learned["c"].grad.isfinite().all())  # the derivative at t = 0 is 0, not nan
     assert learned.values_of(2)["c"] == learned.learned["c"][0, 2].item()

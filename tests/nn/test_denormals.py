@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from farfield.nn import flush_denormals
-from farfield.nn.attention.threads import in_every_thread
+from farfield.nn.attention.flash.threads import in_every_thread
 from farfield.nn.denormals import is_flushing
 
 pytestmark = pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this processor cannot flush denormals")

@@ -72,7 +72,7 @@ def generate_command(
     try:
         done = model.generate(**ids, **options)
     except RuntimeError as error:
-        from farfield.nn.cache.cache import CertificateError
+        from farfield.nn.cache.certificate import CertificateError
 
         if isinstance(error, CertificateError):
             raise ValueError(f"stopped: {error}") from None
@@ -133,7 +133,7 @@ def _show(certificate: Any, size: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from farfield.nn.cache.cache import SCOPE
+    from farfield.nn.cache.certificate import SCOPE
 
     console = Console(file=sys.stderr)
     table = Table(title="what the cache can have cost", title_justify="left")

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from farfield.formula import Formula
-from farfield.measure.vocabulary import losses_in_tiles
+from farfield.nn.decoder.loss import token_losses
 
 Window = int | Sequence[int] | None
 LOGIT_BYTES = 64 << 20  # what the logits of a few rows may take
@@ -159,7 +159,7 @@ class Model:
         output = self.output_layer()
         if output is not None:
             weight, bias = output
-            return losses_in_tiles(states, weight, words, bias).view(targets.shape)
+            return token_losses(states, weight, words, bias).view(targets.shape)
         size = max(16, LOGIT_BYTES // (4 * self.words))
         parts = [
             torch.nn.functional.cross_entropy(self.logits(states[a : a + size]), words[a : a + size], reduction="none")

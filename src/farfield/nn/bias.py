@@ -24,24 +24,28 @@ Given = float | str | Sequence[float | str] | Mapping[str, Any]
 
 
 def bias_of(
-    encoding: str, heads: int, width: int = 64, values: Mapping[str, Given] | None = None, *, layers: int = 1
+    encoding: str, heads: int, width: int = 64, parameters: Mapping[str, Given] | None = None, *, layers: int = 1
 ) -> Bias | T5Bias | None:
     """The bias module of an encoding, a name or a formula; None where the encoding is no bias (sinusoidal, rope)."""
-    found = zoo.find(encoding)
-    if found.formula is None:
+    entry = zoo.find(encoding)
+    if entry.formula is None:
         return None
-    return T5Bias(heads, layers=layers) if found.name == "t5" else Bias(encoding, heads, width, values, layers=layers)
+    if entry.name == "t5":
+        return T5Bias(heads, layers=layers)
+    return Bias(encoding, heads, width, parameters, layers=layers)
 
 
 class Bias(nn.Module):
     """The bias vector of each head, from the formula of an encoding.
 
-    encoding: a name from the zoo, or a formula.
-    width: of a head; Sandwich takes its number of terms from it.
-    values: of the formula's parameters, before those of the zoo: a number, a constant as text ("2**(-1/2)"), one of
-        either for each head, or {"start": (0, 2), "least": 0.01, "most": None} for a learned one. In a formula that a
-        person typed, `k` is the head's ALiBi slope unless it is given here.
-    layers: how many sets of learned parameters: 1 is shared by all layers, as in KERPLE.
+    Args:
+        encoding: A name from the zoo, or a formula.
+        heads: How many heads.
+        width: Of a head; Sandwich takes its number of terms from it.
+        parameters: Of the formula, before those of the zoo: a number, a constant as text ("2**(-1/2)"), one of either
+            for each head, or {"start": (0, 2), "least": 0.01, "most": None} for a learned one. In a formula that a
+            person typed, `k` is the head's ALiBi slope unless it is given here.
+        layers: How many sets of learned parameters: 1 is shared by all layers, as in KERPLE.
     """
 
     def __init__(
@@ -49,19 +53,19 @@ class Bias(nn.Module):
         encoding: str,
         heads: int,
         width: int = 64,
-        values: Mapping[str, Given] | None = None,
+        parameters: Mapping[str, Given] | None = None,
         *,
         layers: int = 1,
     ) -> None:
         super().__init__()
-        found = zoo.find(encoding)
-        if found.formula is None or found.name == "t5":
-            what = "learns a value for each bucket: use T5Bias" if found.name == "t5" else "is not a bias"
-            raise ValueError(f"the encoding {found.name!r} {what}")
+        entry = zoo.find(encoding)
+        if entry.formula is None or entry.name == "t5":
+            what = "learns a value for each bucket: use T5Bias" if entry.name == "t5" else "is not a bias"
+            raise ValueError(f"the encoding {entry.name!r} {what}")
         if heads < 1 or layers < 1:
             raise ValueError(f"{heads} heads and {layers} layers were given; each must be at least 1")
-        self.encoding, self.heads, self.formula = encoding, heads, found.formula
-        self.rules, self.fixed = _rules(found, heads, width, dict(values or {}))
+        self.encoding, self.heads, self.formula = encoding, heads, entry.formula
+        self.rules, self.fixed = _rules(entry, heads, width, dict(parameters or {}))
         self.learned = nn.ParameterDict({name: nn.Parameter(torch.empty(layers, heads)) for name in self.rules})
         self._kept: Tensor | None = None  # the vector from distance 0 on, if nothing is learned
         self.reset_parameters()
@@ -77,7 +81,11 @@ class Bias(nn.Module):
     ) -> Float[Tensor, "H n"]:
         """The bias at the distances offset, ..., offset + n - 1, as that layer has it.
 
-        device: where to put it; that of the learned parameters, or the CPU, unless given.
+        Args:
+            n: How many distances.
+            offset: The first of them.
+            layer: Which set of learned parameters, where there are several.
+            device: Where to put it; that of the learned parameters, or the CPU, unless given.
         """
         if n < 1 or offset < 0:
             raise ValueError(f"{n} distances from {offset} on were asked for; it must be at least 1, from 0 or more on")
@@ -140,21 +148,21 @@ class T5Bias(nn.Module):
 
 
 def _rules(
-    found: zoo.Encoding, heads: int, width: int, values: dict[str, Given]
+    entry: zoo.Encoding, heads: int, width: int, parameters: dict[str, Given]
 ) -> tuple[dict[str, zoo.Learned], dict[str, float | list[float]]]:
     """How each parameter gets its value: the rules of the learned ones, and the values of the others."""
-    assert found.formula is not None
-    names = found.formula.parameters
-    unknown = sorted(set(values) - set(names))
+    assert entry.formula is not None
+    names = entry.formula.parameters
+    unknown = sorted(set(parameters) - set(names))
     if unknown:
         known = ", ".join(names) or "none"
-        raise ValueError(f"{found.name!r} has no parameter {', '.join(map(repr, unknown))}; its parameters: {known}")
+        raise ValueError(f"{entry.name!r} has no parameter {', '.join(map(repr, unknown))}; its parameters: {known}")
     rules: dict[str, zoo.Learned] = {}
     fixed: dict[str, float | list[float]] = {}
-    given = {p.name: p.given for p in found.ruled()}
+    given = {p.name: p.given for p in entry.ruled()}
     for name in names:
         rule = given.get(name)
-        value = values.get(name)
+        value = parameters.get(name)
         if isinstance(value, Mapping):
             rules[name] = zoo.Learned(**value)
         elif value is not None:
@@ -166,7 +174,9 @@ def _rules(
         elif isinstance(rule, zoo.Fixed) and rule.rule is not None:
             fixed[name] = _number(rule.rule(width))
         else:
-            raise ValueError(f"{found.name!r} needs a value for its parameter {name!r}; give values={{{name!r}: ...}}")
+            raise ValueError(
+                f"{entry.name!r} needs a value for its parameter {name!r}; give parameters={{{name!r}: ...}}"
+            )
     return rules, fixed
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import torch
 
-from farfield.nn.attention.threads import in_every_thread
+from farfield.nn.attention.flash.threads import in_every_thread
 
 
 @contextlib.contextmanager

@@ -96,6 +96,19 @@ def test_any_shape_window_and_padding_gives_what_the_definition_gives(checked, c
             assert torch.allclose(ours, theirs, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_every_implementation_can_be_asked_for_and_gives_the_same(draw):
+    q, k, v = draw(2, 4, 90, 16, key_heads=2)
+    bias, mask = bias_named("alibi", 4, 90), torch.arange(90) >= torch.tensor([0, 20])[:, None]
+    want, lse = reference(q, k, v, bias, window=[90, 7, 1, 40], mask=mask)
+    for implementation in ("reference", "flash", "flex", None):
+        out, norm = attention(
+            q, k, v, bias, window=[90, 7, 1, 40], mask=mask, return_lse=True, implementation=implementation
+        )
+        assert torch.allclose(out, want, atol=2e-6)
+        assert torch.allclose(norm, lse, atol=2e-6)
+
+
 def test_a_window_of_j_tokens_is_the_token_itself_and_the_j_minus_1_before_it(draw):
     q, k, v = draw(1, 1, 12, 4)
     assert torch.equal(attention(q, k, v, window=1), v)
@@ -254,7 +267,7 @@ def test_no_tensor_of_n_times_n_numbers_is_ever_made(learned, options, draw):
 
 
 def test_learned_bias_has_exact_gradients_by_finite_differences(draw, monkeypatch):
-    from farfield.nn.attention import diagonals
+    from farfield.nn.attention.flash import diagonals
 
     monkeypatch.setattr(diagonals, "ROWS", 3)  # many tiles, full and partial
     monkeypatch.setattr(diagonals, "KEYS", 4)

@@ -32,7 +32,7 @@ def test_flex_gives_what_the_definition_gives(batch, heads, key_heads, queries, 
     mask = torch.ones(batch, keys, dtype=torch.bool)
     mask[0, : keys // 3] = False
     for padding in (None, mask):
-        out, lse = attention(q, k, v, bias, window=window, mask=padding, return_lse=True, path="flex")
+        out, lse = attention(q, k, v, bias, window=window, mask=padding, return_lse=True, implementation="flex")
         want, want_lse = reference(q, k, v, bias, window=window, mask=padding)
         assert torch.allclose(out, want, atol=2e-6)
         assert torch.allclose(lse, want_lse, atol=2e-6)
@@ -45,7 +45,7 @@ def test_flex_gives_what_the_definition_gives(batch, heads, key_heads, queries, 
 def test_flex_in_half_precision_keeps_the_bias_in_float32(kind, draw):
     q, k, v = (x.to(kind) for x in draw(1, 2, 300, 16))
     bias = Bias("alibi", 2)(300)
-    out = attention(q, k, v, bias, path="flex")
+    out = attention(q, k, v, bias, implementation="flex")
     want, _ = reference(q, k, v, bias, dtype=torch.float64)
     assert out.dtype == kind
     assert float((out - want).abs().max()) < 8 * torch.finfo(kind).eps

@@ -35,7 +35,7 @@ BIAS = torch.zeros(4, 6)
         ({"mask": torch.ones(2, 6)}, r"must be bool of shape \(2, 6\)"),
         ({"mask": torch.tensor([[1, 1, 1, 1, 1, 1], [1, 0, 1, 1, 1, 0]]).bool()}, "mask of sample 1 has gaps"),
         ({"dtype": torch.int32}, "dtype is torch.int32"),
-        ({"path": "triton"}, "path is 'triton'; it must be 'flash', 'flex' or None"),
+        ({"implementation": "fast"}, "implementation is 'fast'; it must be one of 'reference', 'flash', .* or None"),
     ],
 )
 def test_the_sentence_says_what_was_given(change, sentence):

@@ -17,9 +17,10 @@ from transformers import (
 
 import farfield
 from farfield.cli import main
-from farfield.nn.cache.cache import LEAST, CertificateError, CertificateWarning
-from farfield.nn.cache.layer import grouped
-from farfield.nn.cache.streaming import change_of_loss, mean_loss, stream_losses
+from farfield.nn.cache.cache import LEAST
+from farfield.nn.cache.certificate import CertificateError, CertificateWarning
+from farfield.nn.cache.heads import grouped
+from farfield.nn.cache.streaming import change_of_loss, stream_losses
 from farfield.nn.decoder.config import FarfieldConfig
 from farfield.nn.decoder.model import FarfieldForCausalLM
 
@@ -359,7 +360,7 @@ def test_the_loss_of_a_stream_is_the_loss_of_the_text():
     model = decoder(scale=2.0)
     ids = tokens(1, 700)[0]
     whole = float(model.token_losses(ids[None]).double().mean())
-    streamed = mean_loss(stream_losses(model, ids, DynamicCache(), chunk=64))
+    streamed = float(torch.cat([*stream_losses(model, ids, DynamicCache(), chunk=64)]).double().mean())
     assert streamed == pytest.approx(whole, rel=1e-6)
     found = change_of_loss(model, ids, 1e-3)
     assert found.full == pytest.approx(whole, rel=1e-6)

@@ -1,7 +1,7 @@
 """Causal attention with a bias by distance, in O(n) memory.
 
-`api.py` says what it is and refuses what cannot be meant, `reference.py` is its definition in a dozen lines; `flash.py`
-(CPU) and `flex.py` (other devices) are implementations. `farfield.nn.attention(...)` calls `api.attention`.
+What it is: `api.py` (the call), `validation.py` (what is refused), `reference.py` (the definition in a dozen lines).
+How it is computed: `flash/` on a CPU, `flex.py` on other devices. `farfield.nn.attention(...)` calls `api.attention`.
 """
 
 import sys

@@ -5,14 +5,15 @@ Shapes: B samples, H heads, M queries, N keys, D width of a head.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from farfield.nn.attention.validation import Windows
+
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+    from jaxtyping import Bool, Float
 
 
 def reference(
@@ -21,7 +22,7 @@ def reference(
     v: Float[Tensor, "B Hk N D"],
     bias: Float[Tensor, "H T"] | None = None,
     *,
-    window: int | Sequence[int] | Int[Tensor, " H"] | None = None,
+    window: Windows = None,
     mask: Bool[Tensor, "B N"] | None = None,
     scale: float | None = None,
     dtype: torch.dtype | None = None,

@@ -16,20 +16,20 @@ Slack. L comes from a float32 kernel, so what is proven here rests on a lower bo
   block of at least 32 keys that is rescaled; a sum of N positive numbers errs by at most N*u in any order. Together:
   N * (2^-24 + 2^-23) + 2^-18 in the logarithm, for which N*2^-22 + 1e-5 stands;
 - the final logarithm errs by less than 4u*(|L| + 60).
-With lower precision of matrix products (TF32, bfloat16) u is 2^-8. Norms are sums of D squares, rounded up by D + 4
-units in the last place, and squares that underflow hide less than 2^-62 in each component. What remains is done in
-float64, with 1e-12 of each term for its own rounding.
+With lower precision of matrix products (TF32, bfloat16) u is 2^-8. Norms are rounded up (nn/norms.py). What remains is
+done in float64, with 1e-12 of each term for its own rounding.
 
 Shapes: B samples, H heads, M rows, A ages, D width of a head.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
+
+from farfield.nn.norms import upper_norm
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LEAST_SHARE = 1e-300  # what a double cannot tell from 0 is not 0
 
 
-class Seen(NamedTuple):
+class LargestNorms(NamedTuple):
     """The largest norms that each row knows of: keys and values that were dropped before it, and all up to it.
 
     Dropped keys come in ages, because one large key should not count for ever: `far_key` of those dropped lately, and
@@ -51,23 +51,15 @@ class Seen(NamedTuple):
     recent_key: Float[Tensor, "B H M"]  # of the last tokens, kept or not: the gap counts these
     any_key: Float[Tensor, "B H M"]
     any_value: Float[Tensor, "B H M"]
+    dropped: Bool[Tensor, "B H M"]  # whether anything was dropped before the row
 
 
-class Bounds(NamedTuple):
+class RowBounds(NamedTuple):
     """What is certain about each row: the share of attention lost, the change of the output, and its logit gap."""
 
     share: Float[Tensor, "B H M"]
     change: Float[Tensor, "B H M"]
     gap: Float[Tensor, "B H M"]  # |q|*max|k|*scale - L of recent keys: with ln head, which window would be enough
-
-
-def norms(x: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape"]:
-    """The Euclidean norm of each row in float64, never too small."""
-    d = x.shape[-1]
-    if x.dtype == torch.float64:
-        return torch.linalg.vector_norm(x, dim=-1) * (1 + (d + 4) * 2.0**-52) + math.sqrt(d) * 2.0**-500
-    exact = torch.linalg.vector_norm(x.float(), dim=-1).double()
-    return exact * (1 + (d + 4) * 2.0**-23) + math.sqrt(d) * 2.0**-62
 
 
 def unit(x: Tensor) -> float:
@@ -90,32 +82,31 @@ def certify(
     scale: float,
     lse: Float[Tensor, "B H M"],
     kept: int,
-    seen: Seen,
+    norms: LargestNorms,
     log_head: Float[Tensor, "H 1"],
     log_tail: Float[Tensor, "H 1"],
     log_old: Float[Tensor, "A H 1"],
-    dropped: Bool[Tensor, "B H M"],
-) -> Bounds:
+) -> RowBounds:
     """The certificate of every row; 0 for rows before which nothing was dropped, 1 where nothing is known.
 
     kept: keys that a row sees at most. log_head, log_tail: from theory.truncation.log_sums, for a window that every
     row with dropped keys sees in full; log_old: the same sum from the least distance of each age on.
     """
-    query = norms(q) * (abs(scale) * (1 + 1e-9))
-    score = query * seen.any_key
+    query = upper_norm(q) * (abs(scale) * (1 + 1e-9))
+    score = query * norms.any_key
     lse = lse.double()
     low = lse - slack(q, score, lse, kept)
     # every score is at least -|q|*max|k|*scale: so L is at least ln head minus that (the bound before inference)
-    low = torch.where(dropped, torch.maximum(low, log_head - score), low)
+    low = torch.where(norms.dropped, torch.maximum(low, log_head - score), low)
     # lately dropped keys from the window on, older ones from farther on; or all of them at once from the window on
-    far, old = query * seen.far_key, query * seen.old_key
+    far, old = query * norms.far_key, query * norms.old_key
     largest = torch.maximum(far, old.amax(0))
     total = torch.logaddexp(far + log_tail, (old + log_old[:, None]).logsumexp(0))
     total = torch.minimum(total, largest + log_tail)
     x = total - low + 1e-12 * (largest + log_old[-1].abs() + low.abs() + 1)
     share = torch.sigmoid(x).clamp(min=LEAST_SHARE) * (1 + 1e-12)
     share = torch.where(share <= 1, share, 1.0)  # NaN too
-    share = torch.where(dropped, share, 0.0)
+    share = torch.where(norms.dropped, share, 0.0)
     # An average of values is no longer than the longest of them. 0 times infinity: nothing was lost.
-    change = torch.where(share > 0, share * ((seen.any_value + seen.far_value) * (1 + 1e-9)), 0.0)
-    return Bounds(share, torch.where(change.isnan(), float("inf"), change), query * seen.recent_key - low)
+    change = torch.where(share > 0, share * ((norms.any_value + norms.far_value) * (1 + 1e-9)), 0.0)
+    return RowBounds(share, torch.where(change.isnan(), float("inf"), change), query * norms.recent_key - low)

@@ -25,9 +25,9 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from farfield.nn.cache.certificate import SCOPE, CertificateError, CertificateRow, CertificateTable, CertificateWarning
+from farfield.nn.cache.certificate import CertificateRow, CertificateTable, CertificateWarning
 from farfield.nn.cache.layer import FIRST_GAP, BoundedLayer
-from farfield.nn.cache.sources import Biases, biases_of
+from farfield.nn.cache.sources import ModelBiases, biases_of
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.receptive import exact_epsilon, whole
 from farfield.theory.fields.windows import LogSums, exact_bound, log_sums, smallest_window
@@ -45,14 +45,15 @@ LONG = 1 << 16  # tokens from which a window is worth a warning: nothing is save
 class BoundedCache(Cache):
     """A cache for `generate` in which each head keeps a window, and what that can cost is certified at every token.
 
-    model: a farfield model, or a BLOOM or MPT of transformers after `farfield.bound`.
-    epsilon: the share of attention that a token may lose in any one head.
-    logit_bound: choose the windows before inference, for |q.k|/sqrt(d) up to this bound (Theorem A). Without it they
-        are measured: a head keeps 256 tokens or more, drops its first key only when its window covers every token so
-        far with a margin, and grows as larger logits are met.
-    policy: what to do when a token's certified share exceeds epsilon all the same: "widen" the window from then on,
-        "warn" once, or "stop" with a CertificateError before the token is used.
-    context: the longest text, if there is one. Encodings whose series diverges need it.
+    Args:
+        model: A farfield model, or a BLOOM or MPT of transformers after `farfield.bound`.
+        epsilon: The share of attention that a token may lose in any one head.
+        logit_bound: Choose the windows before inference, for |q.k|/sqrt(d) up to this bound (Theorem A). Without it
+            they are measured: a head keeps 256 tokens or more, drops its first key only when its window covers every
+            token so far with a margin, and grows as larger logits are met.
+        policy: What to do when a token's certified share exceeds epsilon all the same: "widen" the window from then on,
+            "warn" once, or "stop" with a CertificateError before the token is used.
+        context: The longest text, if there is one. Encodings whose series diverges need it.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class BoundedCache(Cache):
         self.policy, self.warned = policy, False
         self.logit_bound = None if logit_bound is None else exact_bound(logit_bound)
         self.context = None if context is None else whole(context, "context")
-        self.biases: Biases = biases_of(model)
+        self.biases: ModelBiases = biases_of(model)
         self.biases.weights(0, 0, self.context)  # says at once if there is no sum
         self.given_mask: Tensor | None = None  # of a model that hides it from its attention (bounded.py)
         self.start: Tensor | None = None  # (B,): the column of each sample's first token, if there is padding
@@ -154,9 +155,9 @@ class BoundedCache(Cache):
         self.reorder_cache(indices)
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        largest = self.layers[0].largest
-        if largest is not None:
-            self.reorder_cache(torch.arange(largest.shape[1], device=largest.device).repeat_interleave(repeats))
+        history = self.layers[0].history
+        if history is not None:
+            self.reorder_cache(torch.arange(history.samples, device=history.device).repeat_interleave(repeats))
 
     def certificate(self) -> CertificateTable:
         """For each layer and head the largest share of attention that any token so far can have lost, with proof."""
@@ -165,9 +166,9 @@ class BoundedCache(Cache):
                 layer.number + 1,
                 h + 1,
                 next(g.ring.window for g in layer.groups if h in g.heads),
-                float(layer.share[h]),
-                float(layer.change[h]),
-                int(layer.over[h]),
+                float(layer.certificate.share[h]),
+                float(layer.certificate.change[h]),
+                int(layer.certificate.over[h]),
             )
             for layer in self.layers
             for h in range(self.biases.heads)
@@ -189,13 +190,3 @@ def first_tokens(mask: Bool[Tensor, "B N"], columns: int) -> Tensor:
             "a bounded cache takes padding only before the tokens of a sample: set tokenizer.padding_side = 'left'"
         )
     return start
-
-
-__all__ = [
-    "SCOPE",
-    "BoundedCache",
-    "CertificateError",
-    "CertificateRow",
-    "CertificateTable",
-    "CertificateWarning",
-]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Biases:
+class ModelBiases:
     """The biases of a model's layers: `sets` different ones, the last for all layers beyond."""
 
     bias: Bias
@@ -51,7 +51,7 @@ class Biases:
         return self._kept[key]
 
 
-def biases_of(model: Any) -> Biases:
+def biases_of(model: Any) -> ModelBiases:
     """The biases of a farfield, BLOOM or MPT model; one sentence for any other."""
     config = getattr(model, "config", None)
     kind = getattr(config, "model_type", None)
@@ -61,12 +61,12 @@ def biases_of(model: Any) -> Biases:
             raise ValueError(
                 f"a bounded cache needs a bias by distance that a formula gives; {config.encoding!r} is none"
             )
-        return Biases(bias, config.num_hidden_layers, config.num_attention_heads, model.position.sets)
+        return ModelBiases(bias, config.num_hidden_layers, config.num_attention_heads, model.position.sets)
     if config is not None and kind in ("bloom", "mpt"):
         heads = config.n_head if kind == "bloom" else config.n_heads
         layers = config.n_layer if kind == "bloom" else config.n_layers
         slopes = _bloom_slopes(model, heads) if kind == "bloom" else _mpt_slopes(model, heads)
-        return Biases(Bias("alibi", heads, values={"k": slopes}), layers, heads)
+        return ModelBiases(Bias("alibi", heads, parameters={"k": slopes}), layers, heads)
     raise ValueError(
         f"a bounded cache knows farfield, BLOOM and MPT models, whose attention is biased by distance, not {kind!r}"
     )

@@ -16,11 +16,12 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache
 
-from farfield.nn.cache.cache import SCOPE, BoundedCache, CertificateTable
+from farfield.nn.cache.cache import BoundedCache
+from farfield.nn.cache.certificate import SCOPE, CertificateTable
 from farfield.nn.decoder.loss import token_losses
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Int
 
 CHUNK = 512
 
@@ -90,11 +91,3 @@ def change_of_loss(
             progress(done)
     whole = sum(x.numel() * x.element_size() for layer in every.layers for x in (layer.keys, layer.values))
     return LossChange(len(tokens), sums[0] / done, sums[1] / done, largest, cache.bytes() / whole, cache.certificate())
-
-
-def mean_loss(losses: Iterator[Float[Tensor, " n"]]) -> float:
-    """The mean of losses that come chunk by chunk."""
-    total, count = 0.0, 0
-    for part in losses:
-        total, count = total + float(part.double().sum()), count + len(part)
-    return total / count

@@ -143,7 +143,7 @@ class SelfAttention(nn.Module):
         return self.outward(y.transpose(1, 2).reshape(x_BND.shape))
 
 
-class Layer(nn.Module):
+class DecoderLayer(nn.Module):
     """Attention and a ReLU feed-forward, each after a norm and added to what came in."""
 
     def __init__(self, config: FarfieldConfig, layer: int) -> None:
@@ -166,13 +166,13 @@ class FarfieldForCausalLM(PreTrainedModel, GenerationMixin):
     base_model_prefix = "decoder"
     main_input_name = "input_ids"
     accepts_loss_kwargs = False
-    _no_split_modules = ("Layer",)
+    _no_split_modules = ("DecoderLayer",)
     _supports_sdpa = True
 
     def __init__(self, config: FarfieldConfig) -> None:
         super().__init__(config)
         self.embedding = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.layers = nn.ModuleList([Layer(config, number) for number in range(config.num_hidden_layers)])
+        self.layers = nn.ModuleList([DecoderLayer(config, number) for number in range(config.num_hidden_layers)])
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         with torch.random.fork_rng(devices=[]):  # the other weights start alike whatever the encoding draws
             self.position = Position(config)

@@ -1,81 +1,191 @@
-"""What a certificate says: its form, and the sentence it stands for.
+"""What a certificate says: its form as a value and as JSON, and what it would prove.
 
-A certificate is a plain dictionary with one explicit inequality about the weight b(t). With l_0 = t, l_1 = ln t,
-l_2 = ln ln t, ... and the scale S(t) = t * ln t * ... * l_(m-1) * l_m ** s, m the `depth`, s the `exponent`, it claims
+With l_0 = t, l_1 = ln t, l_2 = ln ln t, ... and the scale S(t) = t * ln t * ... * l_(m-1) * l_m ** s, m the `depth` and
+s the `exponent`, a claim about the weight b is one of
 
-    "upper"   b(t) <= exp(ln_constant) / S(t)         for all integers t >= from
-    "lower"   b(t) >= exp(ln_constant) / S(t)         for all integers t >= from
-    "mean"    b(t) >= q(t) exp(ln_constant) / S(t)    likewise, `factor` q >= 0 a trigonometric polynomial of
-                                                      mean value at least `mean` > 0
-    "finite"  b(t) = 0                                for all integers t >= from
+    "upper"    b(t) <= exp(ln_constant) / S(t)         for all integers t >= from; s > 1
+    "lower"    b(t) >= exp(ln_constant) / S(t)         likewise; s <= 1
+    "mean"     b(t) >= q(t) exp(ln_constant) / S(t)    likewise; 0 <= s <= 1, the `factor` q is a trigonometric
+                                                       polynomial of mean value at least `mean` > 0
+    "finite"   b(t) = 0                                for all integers t >= from
+
+and a certificate is a claim, or made of certificates:
+
+    "sum"      b is a sum of weights, and each of them has a certificate of convergence
+    "part"     b is a sum of weights, none negative, and the one at `index` has a certificate of divergence
+    "classes"  with t = modulus * n + r: all classes have a certificate of convergence, or one of divergence
 
 Numbers are exact texts: decimals or quotients p/q; `from` is an integer or exp(...) of one, nested.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, ctx, fmpq
-
 from farfield.formula import Formula, FormulaError, parse
 
-KINDS = ("upper", "finite", "lower", "mean")
-_MAX_TEXT = 4000  # characters of one number
-_MAX_DEPTH = 8
+BOUNDS = ("upper", "lower", "mean")
+KINDS = (*BOUNDS, "finite", "sum", "part", "classes")
+MAX_TEXT = 4000  # characters of one number
+MAX_DEPTH = 8
+MAX_MODULUS = 64
+MAX_NESTING = 4
+
+
+@dataclass(frozen=True)
+class Place:
+    """A distance: exp(exp(... whole)), with `nesting` exponentials."""
+
+    whole: int
+    nesting: int = 0
+
+    def __str__(self) -> str:
+        return "exp(" * self.nesting + str(self.whole) + ")" * self.nesting
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A certificate, read and checked for form."""
+    """One explicit inequality about the weight, for all distances from `start` on."""
 
-    kind: str
-    start: Fraction | str  # the text inside is "exp(...)" where it is no integer
+    kind: str  # "upper", "lower", "mean", "finite"
+    start: Place
     ln_constant: Fraction = Fraction(0)
     depth: int = 0
     exponent: Fraction = Fraction(0)
     factor: Formula | None = None
     mean: Fraction = Fraction(0)
 
+    @property
+    def proves(self) -> str:
+        """The verdict that follows from the claim."""
+        return "converges" if self.kind in ("upper", "finite") else "diverges"
 
-def read(certificate: Mapping[str, Any]) -> Claim:
-    """The claim of a certificate; ValueError if it is malformed."""
-    if not isinstance(certificate, Mapping):
-        raise ValueError(f"a certificate is a dictionary, not {type(certificate).__name__}")
-    kind = certificate.get("claim")
-    if kind not in KINDS:
-        raise ValueError(f"the claim of a certificate is one of {', '.join(KINDS)}, not {kind!r}")
-    start = read_start(_entry(certificate, "from"))
+    def json(self) -> dict[str, Any]:
+        """The claim as plain data."""
+        data: dict[str, Any] = {"claim": self.kind, "from": str(self.start)}
+        if self.kind != "finite":
+            data |= {"ln_constant": str(self.ln_constant), "depth": self.depth, "exponent": str(self.exponent)}
+        if self.factor is not None:
+            data |= {"factor": str(self.factor), "mean": str(self.mean)}
+        return data
+
+
+@dataclass(frozen=True)
+class SumClaim:
+    """Every summand of the weight converges."""
+
+    parts: tuple[Certificate, ...]
+    proves = "converges"
+
+    def json(self) -> dict[str, Any]:
+        """The certificate as plain data."""
+        return {"claim": "sum", "parts": [p.json() for p in self.parts]}
+
+
+@dataclass(frozen=True)
+class PartClaim:
+    """One summand of the weight diverges, and none is negative."""
+
+    index: int
+    part: Certificate
+    proves = "diverges"
+
+    def json(self) -> dict[str, Any]:
+        """The certificate as plain data."""
+        return {"claim": "part", "index": self.index, "part": self.part.json()}
+
+
+@dataclass(frozen=True)
+class ClassesClaim:
+    """The distances in residue classes: class r holds t = modulus * n + r; None where nothing is claimed."""
+
+    modulus: int
+    classes: tuple[Certificate | None, ...]
+
+    @property
+    def proves(self) -> str:
+        """Divergence if one class diverges, otherwise convergence of all."""
+        return "diverges" if any(c is not None and c.proves == "diverges" for c in self.classes) else "converges"
+
+    def json(self) -> dict[str, Any]:
+        """The certificate as plain data."""
+        classes = [None if c is None else c.json() for c in self.classes]
+        return {"claim": "classes", "modulus": self.modulus, "classes": classes}
+
+
+Certificate = Claim | SumClaim | PartClaim | ClassesClaim
+
+
+# ---------------------------------------------------------------------------------------------------- reading
+def read(data: Any, nesting: int = 0) -> Certificate:
+    """The certificate that plain data stands for; ValueError with one sentence if it is malformed."""
+    if isinstance(data, Certificate):
+        return data
+    if not isinstance(data, Mapping):
+        raise ValueError(f"a certificate is a dictionary, not {type(data).__name__}")
+    kind = data.get("claim")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(f"the claim of a certificate is one of {', '.join(KINDS)}, not {str(kind)[:60]!r}")
+    if nesting > MAX_NESTING:
+        raise ValueError(f"a certificate is nested at most {MAX_NESTING} deep")
+    if kind == "sum":
+        parts = _list(data, "parts")
+        return SumClaim(tuple(read(p, nesting + 1) for p in parts))
+    if kind == "part":
+        return PartClaim(_whole(data, "index", 0, MAX_MODULUS), read(_entry(data, "part"), nesting + 1))
+    if kind == "classes":
+        modulus = _whole(data, "modulus", 2, MAX_MODULUS)
+        classes = _list(data, "classes")
+        if len(classes) != modulus:
+            raise ValueError(f"a certificate with the modulus {modulus} has as many classes, not {len(classes)}")
+        return ClassesClaim(modulus, tuple(None if c is None else read(c, nesting + 1) for c in classes))
+    return _read_claim(kind, data)
+
+
+def _read_claim(kind: str, data: Mapping[str, Any]) -> Claim:
+    start = read_place(_entry(data, "from"))
     if kind == "finite":
         return Claim(kind, start)
-    depth = _entry(certificate, "depth")
-    if not isinstance(depth, int) or isinstance(depth, bool) or not 0 <= depth <= _MAX_DEPTH:
-        raise ValueError(f"the depth of a certificate is a whole number from 0 to {_MAX_DEPTH}, not {depth!r}")
-    ln_constant = _rational(_entry(certificate, "ln_constant"), "ln_constant")
-    exponent = _rational(_entry(certificate, "exponent"), "exponent")
+    depth = _whole(data, "depth", 0, MAX_DEPTH)
+    ln_constant = _rational(_entry(data, "ln_constant"), "ln_constant")
+    exponent = _rational(_entry(data, "exponent"), "exponent")
     if kind != "mean":
         return Claim(kind, start, ln_constant, depth, exponent)
     try:
-        factor = parse(str(_entry(certificate, "factor")))
+        factor = parse(str(_entry(data, "factor")))
     except FormulaError as error:
         raise ValueError(f"the factor of a certificate is a formula: {error}") from None
     if factor.parameters or factor.weight:
         raise ValueError("the factor of a certificate is a formula in t alone")
-    return Claim(kind, start, ln_constant, depth, exponent, factor, _rational(_entry(certificate, "mean"), "mean"))
+    return Claim(kind, start, ln_constant, depth, exponent, factor, _rational(_entry(data, "mean"), "mean"))
 
 
-def _entry(certificate: Mapping[str, Any], key: str) -> Any:
-    if key not in certificate:
-        raise ValueError(f"a certificate with the claim {certificate['claim']!r} needs {key!r}")
-    return certificate[key]
+def _entry(data: Mapping[str, Any], key: str) -> Any:
+    if key not in data:
+        raise ValueError(f"a certificate with the claim {data['claim']!r} needs {key!r}")
+    return data[key]
+
+
+def _list(data: Mapping[str, Any], key: str) -> Sequence[Any]:
+    value = _entry(data, key)
+    if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= MAX_MODULUS:
+        raise ValueError(f"{key!r} of a certificate is a list of 1 to {MAX_MODULUS} certificates")
+    return value
+
+
+def _whole(data: Mapping[str, Any], key: str, least: int, most: int) -> int:
+    value = _entry(data, key)
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{key!r} of a certificate is a whole number from {least} to {most}, not {str(value)[:60]!r}")
+    return value
 
 
 def _rational(value: Any, key: str) -> Fraction:
     text = str(value) if isinstance(value, (str, int, Fraction)) and not isinstance(value, bool) else ""
-    if len(text) <= _MAX_TEXT and len(text.lower().partition("e")[2]) <= 6:
+    if len(text) <= MAX_TEXT and len(text.lower().partition("e")[2]) <= 6:
         try:
             return Fraction(text)
         except (ValueError, ZeroDivisionError):
@@ -83,117 +193,12 @@ def _rational(value: Any, key: str) -> Fraction:
     raise ValueError(f"{key!r} of a certificate is a decimal or a quotient p/q as text, not {str(value)[:60]!r}")
 
 
-def read_start(value: Any) -> Fraction | str:
+def read_place(value: Any) -> Place:
+    """The distance that a text such as "512" or "exp(exp(50))" names."""
     text = str(value).replace(" ", "") if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
-    inner, nesting = text[:_MAX_TEXT], 0
+    inner, nesting = text[:MAX_TEXT], 0
     while inner.startswith("exp(") and inner.endswith(")") and nesting < 4:
         inner, nesting = inner[4:-1], nesting + 1
     if not inner.isascii() or not inner.isdigit():
         raise ValueError(f"'from' of a certificate is an integer or exp(...) of one, not {str(value)[:60]!r}")
-    return text if nesting else Fraction(inner)
-
-
-def ball(value: Fraction) -> arb:
-    """A ball around a rational number."""
-    return arb(fmpq(value.numerator, value.denominator))
-
-
-# ---------------------------------------------------------------------------------------------------- the sentence
-def statement(certificate: Mapping[str, Any], *, latex: bool = False) -> str:
-    """The claim as a sentence, such as "b(t) <= 3.2 * t^-1.5 for all t >= 17"; constants rounded to the safe side."""
-    claim = read(certificate)
-    start = str(claim.start)
-    if latex:
-        start = start.replace("exp", r"\exp")
-    then = rf"\quad\text{{for all }} t \ge {start}" if latex else f" for all t >= {start}"
-    if claim.kind == "finite":
-        return "b(t) = 0" + then
-    sign = (r" \le " if latex else " <= ") if claim.kind == "upper" else (r" \ge " if latex else " >= ")
-    bound = _bound_text(claim, latex)
-    if claim.factor is None:
-        return f"b(t){sign}{bound}{then}"
-    if latex:
-        return (
-            rf"b(t) \ge q(t) \cdot {bound}{then},\quad q(t) = {claim.factor.latex()} \ge 0"
-            rf"\text{{ with mean value }} {_number_text(claim.mean)}"
-        )
-    mean = _number_text(claim.mean)
-    return f"b(t) >= q(t) * {bound}{then}, where q(t) = {claim.factor} >= 0 has the mean value {mean}"
-
-
-def _bound_text(claim: Claim, latex: bool) -> str:
-    constant = _constant_text(claim.ln_constant, claim.kind == "upper", latex)
-    exponent = _number_text(claim.exponent)
-    if claim.depth == 0:
-        if claim.exponent == 0:
-            return constant
-        power = f"t^{{{_number_text(-claim.exponent)}}}" if latex else f"t^{_powered(-claim.exponent)}"
-        if constant == "1":
-            return power
-        return rf"{constant} \cdot {power}" if latex else f"{constant} * {power}"
-    levels, level = ["t"], "t"
-    for _ in range(claim.depth):
-        level = rf"\ln {level}" if latex else f"ln({level})"
-        levels.append(level)
-    kept = levels[:-1]
-    if claim.exponent == 1:
-        kept.append(levels[-1])
-    elif claim.exponent != 0:
-        last = levels[-1]
-        kept.append(f"({last})^{{{exponent}}}" if latex else f"{last}^{_powered(claim.exponent)}")
-    if latex:
-        below = r" \, ".join(kept)
-        return rf"\frac{{{constant}}}{{{below}}}"
-    product = " * ".join(kept)
-    return f"{constant} / {product}" if len(kept) == 1 else f"{constant} / ({product})"
-
-
-def _powered(value: Fraction) -> str:
-    text = _number_text(value)
-    return f"({text})" if "/" in text else text
-
-
-def _number_text(value: Fraction) -> str:
-    """A rational exactly: as a decimal if it is a short one, else as a quotient."""
-    for places in range(13):
-        scaled = value * 10**places
-        if scaled.denominator == 1:
-            digits = str(abs(scaled.numerator)).rjust(places + 1, "0")
-            whole, part = digits[: len(digits) - places], digits[len(digits) - places :].rstrip("0")
-            return ("-" if value < 0 else "") + whole + (f".{part}" if part else "")
-    return str(value)
-
-
-def _constant_text(logarithm: Fraction, up: bool, latex: bool) -> str:
-    """exp(logarithm) with three digits, rounded up or down as told; left as exp(...) where it is far from 1."""
-    if abs(logarithm) > 60:
-        tenths = logarithm * 10
-        rounded = -((-tenths.numerator) // tenths.denominator) if up else tenths.numerator // tenths.denominator
-        inside = _number_text(Fraction(rounded, 10))
-        return f"e^{{{inside}}}" if latex else f"exp({inside})"
-    with ctx.workprec(256):
-        value = ball(logarithm).exp()
-        tens = int((value.log() / arb(10).log()).floor().mid().unique_fmpz() or 0) - 2
-        scaled = value / arb(10) ** tens
-        edge = scaled.upper().ceil() if up else scaled.lower().floor()
-        if logarithm == 0:
-            edge, tens = arb(1), 0
-        exact = Fraction(int(edge.unique_fmpz() or 0)) * Fraction(10) ** tens
-    if Fraction(1, 10**4) <= exact < 10**6:
-        return _number_text(exact)
-    digits, power = str(int(exact / Fraction(10) ** tens)), tens
-    mantissa = _number_text(Fraction(int(digits), 10 ** (len(digits) - 1)))
-    power += len(digits) - 1
-    return rf"{mantissa} \cdot 10^{{{power}}}" if latex else f"{mantissa}e{power}"
-
-
-def as_dict(claim: Claim) -> dict[str, Any]:
-    """The certificate of a claim."""
-    return {
-        "claim": claim.kind,
-        "from": str(claim.start),
-        "ln_constant": str(claim.ln_constant),
-        "depth": claim.depth,
-        "exponent": str(claim.exponent),
-        **({} if claim.factor is None else {"factor": str(claim.factor), "mean": str(claim.mean)}),
-    }
+    return Place(int(inner), nesting)

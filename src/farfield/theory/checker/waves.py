@@ -1,153 +1,101 @@
-"""Trigonometric polynomials: their mean value over the whole numbers, and whether they are plainly not negative."""
+"""Trigonometric polynomials with linear phases, and their mean value over the whole numbers.
+
+cos(w t + p) has the mean cos(p) over the integers if w is a multiple of 2 pi, and otherwise 0; then its partial sums
+are bounded. No algebraic number but 0 is a multiple of pi, because pi is transcendental.
+"""
 
 from __future__ import annotations
 
-from fractions import Fraction
+from flint import fmpq
 
-from flint import arb
+from farfield.formula import Node
+from farfield.theory.checker import constants
+from farfield.theory.checker.constants import MINUS, ONE, ZERO, Constant, UnknownError, rational, sign
+from farfield.theory.checker.expansions import Calculus
+from farfield.theory.checker.monomials import UNIT, Domain, T, exponentials
+from farfield.theory.checker.reading import Reading
 
-from farfield.formula import Formula, Node
-
-Wave = tuple[Fraction, Fraction]  # the frequency a + b * pi of exp(i * frequency * t)
-Waves = dict[Wave, tuple[arb, arb]]  # each with its complex coefficient
-
-
-def mean_value(node: Node) -> arb | None:
-    """The mean over the integers of a trigonometric polynomial with frequencies a + b*pi; None if it is none.
-
-    exp(i (a + b pi) t) has mean 1 if a = 0 and b is even, and mean 0 otherwise.
-    """
-    waves = _waves(node)
-    if waves is None:
-        return None
-    return sum((real for (a, b), (real, _) in waves.items() if a == 0 and b % 2 == 0), arb(0))
+MAX_WAVES = 400
+Waves = dict[tuple[Constant, Constant], Constant]  # (w, p) -> amplitude of cos(w t + p)
 
 
-def _waves(node: Node) -> Waves | None:
-    """A trigonometric polynomial as a sum of waves, or None if it is none."""
-    if "t" not in node.free():
-        value = Formula(node).ball(arb(0))
-        return {(Fraction(0), Fraction(0)): (value, arb(0))} if value.is_finite() else None
-    if node.op in ("sin", "cos"):
-        slope, shift = _line(node.args[0]) or (None, None)
-        if slope is None or shift is None:
-            return None
-        half_cos, half_sin = shift.cos() / 2, shift.sin() / 2
-        # cos(x) = (e^ix + e^-ix) / 2 and sin(x) = (e^ix - e^-ix) / 2i, with x = slope * t + shift
-        pair = (half_cos, half_sin) if node.op == "cos" else (half_sin, -half_cos)
-        there: Waves = {slope: pair}
-        return _sum_of_waves(there, {(-slope[0], -slope[1]): (pair[0], -pair[1])})
-    if node.op == "**":
-        times = _whole_power(node)
-        base = _waves(node.args[0])
-        if base is None or times is None or not 1 <= times <= 16:
-            return None
-        power = base
-        for _ in range(times - 1):
-            power = _product_of_waves(power, base)
-        return power
-    parts = [_waves(a) for a in node.args]
-    if any(p is None for p in parts):
-        return None
-    sides = [p for p in parts if p is not None]
-    if node.op == "neg":
-        return _product_of_waves(sides[0], {(Fraction(0), Fraction(0)): (arb(-1), arb(0))})
-    if node.op == "+":
-        return _sum_of_waves(*sides)
-    if node.op == "-":
-        return _sum_of_waves(sides[0], {w: (-x, -y) for w, (x, y) in sides[1].items()})
-    if node.op == "*":
-        return _product_of_waves(*sides)
-    if node.op == "/" and "t" not in node.args[1].free():
-        by = Formula(node.args[1]).ball(arb(0))
-        return {w: (x / by, y / by) for w, (x, y) in sides[0].items()}
-    return None
-
-
-def _whole_power(node: Node) -> int | None:
-    exponent = _slope(node.args[1])
-    return None if exponent is None or exponent[1] or exponent[0].denominator != 1 else int(exponent[0])
-
-
-def _line(node: Node) -> tuple[Wave, arb] | None:
-    """The expression as (a + b*pi) * t + shift with rational a and b, or None."""
-    zero = Fraction(0)
-    if "t" not in node.free():
-        return (zero, zero), Formula(node).ball(arb(0))
-    if node.op == "name":
-        return (Fraction(1), zero), arb(0)
-    if node.op == "neg":
-        inside = _line(node.args[0])
-        return None if inside is None else ((-inside[0][0], -inside[0][1]), -inside[1])
-    if node.op in ("+", "-"):
-        left, right = _line(node.args[0]), _line(node.args[1])
-        if left is None or right is None:
-            return None
-        sign = 1 if node.op == "+" else -1
-        slope = (left[0][0] + sign * right[0][0], left[0][1] + sign * right[0][1])
-        return slope, left[1] + sign * right[1]
-    if node.op in ("*", "/"):
-        line, other = node.args if "t" in node.args[0].free() else (node.args[1], node.args[0])
-        inside, by = _line(line), _slope(other)
-        if inside is None or by is None or "t" in other.free() or (node.op == "/" and line is not node.args[0]):
-            return None
-        (a, b), (c, d) = inside[0], by
-        if node.op == "/":
-            return None if d or not c else ((a / c, b / c), inside[1] / arb(c.numerator) / c.denominator)
-        return None if b and d else ((a * c, a * d + b * c), inside[1] * Formula(other).ball(arb(0)))
-    return None
-
-
-def _slope(node: Node) -> Wave | None:
-    """A constant as a + b*pi with rational a and b, or None."""
-    if node.op == "pi":
-        return Fraction(0), Fraction(1)
-    if node.op in ("*", "/"):
-        left, right = _slope(node.args[0]), _slope(node.args[1])
-        if left is None or right is None or (left[1] and right[1]) or (node.op == "/" and (right[1] or not right[0])):
-            return None
-        (a, b), (c, d) = left, right
-        return (a * c, a * d + b * c) if node.op == "*" else (a / c, b / c)
-    if node.op in ("+", "-", "neg"):
-        parts = [_slope(x) for x in node.args]
-        if any(p is None for p in parts):
-            return None
-        sides = [p for p in parts if p is not None]
-        if node.op == "neg":
-            return -sides[0][0], -sides[0][1]
-        sign = 1 if node.op == "+" else -1
-        return sides[0][0] + sign * sides[1][0], sides[0][1] + sign * sides[1][1]
-    return (Fraction(node.value), Fraction(0)) if node.op == "number" else None
-
-
-def _sum_of_waves(left: Waves, right: Waves) -> Waves:
-    nothing = (arb(0), arb(0))
-    total = {}
-    for wave in left | right:
-        (x, y), (u, v) = left.get(wave, nothing), right.get(wave, nothing)
-        total[wave] = (x + u, y + v)
+def mean_value(node: Node) -> Constant:
+    """The mean over the integers of a trigonometric polynomial, exactly; UnknownError if it is none."""
+    reading = Reading(Calculus(Domain(exponentials(3, 0), None), 2, 8))
+    total = ZERO
+    for (frequency, phase), amplitude in _waves(node, reading).items():
+        if _is_full_turn(frequency):
+            total = total + amplitude * constants.cos(phase)
     return total
 
 
-def _product_of_waves(left: Waves, right: Waves) -> Waves:
-    total: Waves = {}
-    for (a, b), (x, y) in left.items():
-        for (c, d), (u, v) in right.items():
-            wave: Waves = {(a + c, b + d): (x * u - y * v, x * v + y * u)}
-            total = _sum_of_waves(total, wave)
-    return total
-
-
-def never_negative(node: Node) -> bool:
-    """Whether the expression is plainly >= 0: squares, absolute values, and their sums and products."""
-    if node.op in ("abs", "exp", "sqrt", "number", "pi"):
+def _is_full_turn(frequency: Constant) -> bool:
+    """Whether a frequency is a multiple of 2 pi."""
+    if sign(frequency) == 0:
         return True
-    if node.op in ("+", "*", "/", "min"):
-        same = node.op in ("*", "/") and node.args[0] == node.args[1]
-        return same or all(never_negative(a) for a in node.args)
-    if node.op == "**":
-        power = _whole_power(node)
-        return (power is not None and power % 2 == 0) or never_negative(node.args[0])
-    if node.op == "sum":
-        return never_negative(node.args[0])
-    return False
+    turns = (frequency * constants.inverse(constants.pi() * rational(2))).rational
+    if turns is not None:
+        return bool(turns.q == 1)
+    if all(a.algebraic for product in frequency.terms for a, _ in product):
+        return False
+    raise UnknownError("a frequency that may be a multiple of 2 pi")
+
+
+def _waves(node: Node, reading: Reading) -> Waves:
+    if "t" not in node.free():
+        f = reading.value(node)
+        return {(ZERO, ZERO): _exact(f[0][1])} if f else {}
+    if node.op in ("sin", "cos"):
+        frequency = phase = ZERO
+        for m, c in reading.value(node.args[0]):
+            if m == T:
+                frequency = _exact(c)
+            elif m == UNIT:
+                phase = _exact(c)
+            else:
+                raise UnknownError("a wave whose phase is not linear in t")
+        return {(frequency, phase - constants.pi() * rational(fmpq(1, 2)) if node.op == "sin" else phase): ONE}
+    if node.op in ("+", "-"):
+        left, right = (_waves(a, reading) for a in node.args)
+        return _added(left, right if node.op == "+" else _product(right, {(ZERO, ZERO): MINUS}))
+    if node.op == "neg":
+        return _product(_waves(node.args[0], reading), {(ZERO, ZERO): MINUS})
+    if node.op == "*":
+        return _product(*(_waves(a, reading) for a in node.args))
+    if node.op == "/" and "t" not in node.args[1].free():
+        by = _waves(node.args[1], reading).get((ZERO, ZERO), ZERO)
+        return _product(_waves(node.args[0], reading), {(ZERO, ZERO): constants.inverse(by)})
+    if node.op == "**" and "t" not in node.args[1].free():
+        e = _waves(node.args[1], reading).get((ZERO, ZERO), ZERO).rational
+        if e is not None and e.q == 1 and 1 <= e <= 16:
+            base = power = _waves(node.args[0], reading)
+            for _ in range(int(e.p) - 1):
+                power = _product(power, base)
+            return power
+    raise UnknownError("a factor that is no trigonometric polynomial")
+
+
+def _exact(c: object) -> Constant:
+    if not isinstance(c, Constant):
+        raise UnknownError("a constant that is not known exactly")
+    return c
+
+
+def _added(a: Waves, b: Waves) -> Waves:
+    total = dict(a)
+    for key, amplitude in b.items():
+        total[key] = total.get(key, ZERO) + amplitude
+    if len(total) > MAX_WAVES:
+        raise UnknownError("a trigonometric polynomial with too many terms")
+    return {key: amplitude for key, amplitude in total.items() if amplitude.terms}
+
+
+def _product(a: Waves, b: Waves) -> Waves:
+    """cos x cos y = (cos(x - y) + cos(x + y)) / 2."""
+    total: Waves = {}
+    half = rational(fmpq(1, 2))
+    for (w, p), c in a.items():
+        for (v, q), d in b.items():
+            for key in ((w - v, p - q), (w + v, p + q)):
+                total = _added(total, {key: c * d * half})
+    return total

@@ -23,6 +23,7 @@ from farfield.theory.verdict import oscillation
 from farfield.theory.verdict.conditions import Leaf, condition_text, explore
 from farfield.theory.verdict.corners import corners
 from farfield.theory.verdict.domain import refuse_undefined, require_defined
+from farfield.theory.verdict.gate import accepted, weakest
 from farfield.theory.verdict.horizon import Horizon, horizon
 from farfield.theory.verdict.ladder import Rung, certificate, decide, safe_decimal
 from farfield.theory.verdict.regions import Region, domain
@@ -98,6 +99,7 @@ def check(
             verdict = _check_family(formula.primitive, domains, start, deadline)
         else:
             verdict = _check_concrete(formula.primitive, start, deadline)
+            accepted(formula.primitive, verdict.verdict, verdict.certificate, start)
     except UndecidedError as error:
         verdict = Verdict("", "undecided", steps=[f"not decided: {error}"], start=start)
     return replace(verdict, formula=formula.text())
@@ -190,6 +192,7 @@ def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict
 def _check_corners(formula: Formula, start: int, deadline: float) -> Verdict | None:
     """Waves in an exponent that cross the border: decided if every extreme has the same verdict (corners.py)."""
     require_defined(formula, start, deadline)
+    certificates: list[dict[str, Any] | None] = []
     verdicts, proof = set(), ["for each t, `b(t)` is monotone in its waves, so it lies between the extremes:"]
     for said, still in corners(formula, deadline):
         try:
@@ -197,6 +200,7 @@ def _check_corners(formula: Formula, start: int, deadline: float) -> Verdict | N
         except UndefinedError:
             return None
         verdicts.add(rung.verdict)
+        certificates.append(certificate(still, rung, deadline))
         first, *others = rung.steps
         proof += [f"with `{said}`: {first}", *others]
     if len(verdicts) != 1:
@@ -204,8 +208,11 @@ def _check_corners(formula: Formula, start: int, deadline: float) -> Verdict | N
     (verdict,) = verdicts
     if verdict == "diverges" and any(n.op == "floor" for n in formula.node.walk()):
         return None  # with steps, which extreme is the smallest may change for ever
+    claim = weakest(certificates)
+    if claim is not None:
+        proof.append(f"explicitly, `{statement(claim)}`")
     proof.append(f"so the sum of `b(t)` over t >= {start} {verdict}")
-    return Verdict(formula.text(), verdict, None, proof, None, None, start)
+    return Verdict(formula.text(), verdict, None, proof, claim, None, start)
 
 
 def _check_parts(formula: Formula, start: int, deadline: float) -> Verdict | None:
@@ -215,10 +222,14 @@ def _check_parts(formula: Formula, start: int, deadline: float) -> Verdict | Non
     found = [_check_concrete(replace(formula, node=part, source=""), start, deadline) for part in formula.node.args]
     proof = [f"`b(t)` is a sum of two weights, and the first of them, `{found[0].formula.removeprefix('weight: ')}`:"]
     proof += [*found[0].steps, f"the other, `{found[1].formula.removeprefix('weight: ')}`:", *found[1].steps]
-    diverging = [v for v in found if v.verdict == "diverges"]
-    verdict = "diverges" if diverging else "converges"
+    verdict = "diverges" if any(v.verdict == "diverges" for v in found) else "converges"
     proof.append(f"so the sum of `b(t)` over t >= {start} {verdict}")
-    claim = diverging[0].certificate if diverging else None
+    claim: dict[str, Any] | None = None
+    for i, part in enumerate(found):
+        if part.verdict == "diverges" and part.certificate is not None:
+            claim = {"claim": "part", "index": i, "part": part.certificate}
+    if verdict == "converges" and all(part.certificate is not None for part in found):
+        claim = {"claim": "sum", "parts": [part.certificate for part in found]}
     return Verdict(formula.text(), verdict, None, proof, claim, None, start)
 
 

@@ -159,6 +159,9 @@ def starts() -> Iterator[tuple[str, arb]]:
     yield "exp(1000000)", arb(10) ** 6
     yield "exp(exp(50))", arb(50).exp()
     yield "exp(exp(exp(20)))", arb(20).exp().exp()
+    with precision(2048):  # exp(1000) to the unit
+        furthest = arb(1000).exp().exp()
+    yield "exp(exp(exp(1000)))", furthest
 
 
 def excess(engine: Explicit, g: Expansion, depth: int, exponent: Const, above: bool) -> arb | None:

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from farfield.nn.norms import upper_norm
+
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
@@ -38,7 +40,7 @@ def worth(saving: float, queries: int) -> bool:
     return saving * min(queries, FEW_ROWS) >= LEAST_SAVING * FEW_ROWS
 
 
-class Reach:
+class BiasSums:
     """The running sums of exp(bias), as logarithms: what lies before and what lies beyond each distance."""
 
     def __init__(self, bias: Float[Tensor, "H N"], dtype: torch.dtype, learned: bool):
@@ -67,49 +69,38 @@ class Reach:
 
         return [w if worth(saving(w), queries) else self.size for w in usual]
 
-    def of(self, heads: slice) -> Reach:
-        part = object.__new__(Reach)
+    def of(self, heads: slice) -> BiasSums:
+        part = object.__new__(BiasSums)
         part.head, part.tail, part.gain = self.head[heads], self.tail[heads], self.gain[heads]
         part.size, part.limit = self.size, self.limit
         return part
 
 
-class Certificate:
-    """The certificate of one sample and a run of heads, fed chunk by chunk.
+class SkipCertificate:
+    """The certificate of one sample and a run of heads, fed chunk by chunk."""
 
-    Norms are rounded up: the float32 sum of D squares errs by less than D + 2 units in the last place, and squares that
-    underflow hide less than 2^-63 a component.
-    """
-
-    def __init__(self, reach: Reach, q: Float[Tensor, "H M D"], k: Float[Tensor, "H N D"], scale: float):
-        self.reach, self.scale = reach, abs(scale)
+    def __init__(self, sums: BiasSums, q: Float[Tensor, "H M D"], k: Float[Tensor, "H N D"], scale: float):
+        self.sums, self.scale = sums, abs(scale)
         self.first = k.shape[1] - q.shape[1]  # position of the first query
-        self.q_norm, self.k_norm = _norm(q), _norm(k).cummax(-1).values
+        self.q_norm, self.k_norm = upper_norm(q), upper_norm(k).cummax(-1).values
         self.gap = 2 * self.scale * self.q_norm[:, 0] * self.k_norm[:, self.first]
 
     def first_key(self, row: int) -> int:
         """The first key that the chunk starting at position `row` touches; known from tokens up to `row` alone."""
         if not bool(self.gap.isfinite().all()):
             return 0
-        return max(0, row + 1 - int(self.reach.window(self.gap + SLACK).max()))
+        return max(0, row + 1 - int(self.sums.window(self.gap + SLACK).max()))
 
     def uncertain(self, a: int, b: int, s: int, lse: Float[Tensor, "H R"]) -> Bool[Tensor, "H R"] | None:
         """Which rows of the positions a..b-1 might have changed because the keys before s were left out."""
         lse = lse.double()
         q_norm = self.q_norm[:, a - self.first : b - self.first] * self.scale
-        head = self.reach.head[:, a + 1 : b + 1]
+        head = self.sums.head[:, a + 1 : b + 1]
         gap = (q_norm * self.k_norm[:, b - 1 : b] - lse + head).amax(-1)
         self.gap = torch.maximum(self.gap, torch.where(gap.isnan(), float("inf"), gap)) if a > self.first else gap
         if s == 0:
             return None
-        bound = q_norm * self.k_norm[:, s - 1 : s] + self.reach.tail[:, a - s + 1 : b - s + 1]
+        bound = q_norm * self.k_norm[:, s - 1 : s] + self.sums.tail[:, a - s + 1 : b - s + 1]
         # The kernel's own exponential and sums err by less than 1e-5 of what they return.
-        certain = bound + 1e-3 + 1e-5 * lse.abs() <= lse + self.reach.limit
+        certain = bound + 1e-3 + 1e-5 * lse.abs() <= lse + self.sums.limit
         return None if bool(certain.all()) else ~certain
-
-
-def _norm(x: Tensor) -> Float[Tensor, "H N"]:
-    """The Euclidean norm of each row, never too small."""
-    x = x if x.dtype == torch.float64 else x.float()
-    d = x.shape[-1]
-    return torch.linalg.vector_norm(x, dim=-1).double() * (1 + (d + 4) * 2.0**-23) + math.sqrt(d) * 2.0**-62

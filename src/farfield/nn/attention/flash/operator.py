@@ -17,12 +17,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from farfield.nn.attention.blocks import Piece, line_of, mask_of, shares
-from farfield.nn.attention.skip import Certificate, Reach
-from farfield.nn.attention.threads import Task, helpers, share
+from farfield.nn.attention.flash.plan import WorkItem, line_of, mask_of, plan, shares
+from farfield.nn.attention.flash.skip import BiasSums, SkipCertificate, worth
+from farfield.nn.attention.flash.threads import ThreadTask, share, threads_for
+from farfield.nn.attention.padding import Span
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
@@ -52,8 +53,43 @@ class Gradients(NamedTuple):
     line: Float[Tensor, "H L"] | None
 
 
+def flash(
+    q: Float[Tensor, "B H M D"],
+    k: Float[Tensor, "B Hk N D"],
+    v: Float[Tensor, "B Hk N D"],
+    bias: Float[Tensor, "H N"],
+    windows: list[int],
+    spans: list[Span],
+    mask: Bool[Tensor, "B N"] | None,
+    scale: float,
+    skip: bool,
+    return_lse: bool,
+) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"] | None]:
+    """The output and, if asked, the log-sum-exp."""
+    queries, keys = q.shape[2], k.shape[2]
+    skip = skip and max(windows) == keys and worth(keys - queries / 2, queries)
+    sums = BiasSums(bias, q.dtype, bias.requires_grad) if skip else None
+    items = plan(spans, queries, keys, windows, k.shape[1], sums)
+    q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
+    out, lse = Flash.apply(q, k, v, bias, windows, items, sums, scale)
+    if not return_lse:
+        return out, None
+    return out, lse.masked_fill(_sees_nothing(bias, windows, mask, queries), float("-inf"))
+
+
+def _sees_nothing(bias: Tensor, windows: list[int], mask: Tensor | None, queries: int) -> Bool[Tensor, "B H M"]:
+    """The queries that are padding, or to which every key in sight has a bias of minus infinity."""
+    keys = bias.shape[1]
+    t = torch.arange(keys)
+    seen = (bias.detach() > float("-inf")) & (t < torch.tensor(windows)[:, None])
+    nearest = torch.where(seen.any(-1), seen.int().argmax(-1), keys)
+    real = torch.ones(1, keys, dtype=torch.bool) if mask is None else mask
+    position = real.cumsum(-1)[:, keys - queries :] - 1  # among the real tokens
+    return ~real[:, None, keys - queries :] | (position[:, None] < nearest[:, None])
+
+
 class Flash(torch.autograd.Function):
-    """The output and the log-sum-exp of attention with `bias` (H, N), as the pieces cut it."""
+    """The output and the log-sum-exp of attention with `bias` (H, N), as the work items cut it."""
 
     @staticmethod
     def forward(
@@ -63,30 +99,30 @@ class Flash(torch.autograd.Function):
         v: Tensor,
         bias: Tensor,
         windows: list[int],
-        pieces: list[Piece],
-        reach: Reach | None,
+        items: list[WorkItem],
+        sums: BiasSums | None,
         scale: float,
     ) -> tuple[Tensor, Tensor]:
         line = line_of(bias, windows)
         lse = line.new_zeros(q.shape[:3])  # the kernel's convention: 0 where a query sees nothing
-        padding = sum(piece.at_queries(lse).numel() for piece in pieces) < lse.numel()
+        padding = sum(item.at_queries(lse).numel() for item in items) < lse.numel()
         out = (torch.zeros_like if padding else torch.empty_like)(q, memory_format=torch.contiguous_format)
         done = Computed(q, k, v, line, out, lse, scale)
-        ctx.first_keys = first_keys = [list[int]() for _ in pieces]  # the backward must follow them
+        ctx.first_keys = first_keys = [list[int]() for _ in items]  # the backward must follow them
 
-        def act(i: int, piece: Piece) -> None:
-            first_keys[i] = _forward_piece(piece, done, reach)
+        def act(i: int, item: WorkItem) -> None:
+            first_keys[i] = _forward_item(item, done, sums)
 
-        _share(pieces, act)
+        _share(items, act)
         ctx.save_for_backward(q, k, v, line, out, lse)
-        ctx.pieces, ctx.scale = pieces, scale
+        ctx.items, ctx.scale = items, scale
         ctx.set_materialize_grads(False)
         return out, lse
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor | None, d_lse: Tensor | None) -> tuple[Tensor | None, ...]:
-        from farfield.nn.attention.diagonals import backward_piece_with_bias
+        from farfield.nn.attention.flash.diagonals import backward_with_bias
 
         q, k, v, line, out, lse = ctx.saved_tensors
         done = Computed(q, k, v, line, out, lse, ctx.scale)
@@ -96,45 +132,45 @@ class Flash(torch.autograd.Function):
         grad = Gradients(dq, dk, dv, d_line)
         d_out = torch.zeros_like(out) if d_out is None else d_out.contiguous()
 
-        def act(i: int, piece: Piece) -> None:
+        def act(i: int, item: WorkItem) -> None:
             if d_line is None and d_lse is None:
-                _backward_piece(piece, ctx.first_keys[i], done, d_out, grad)
+                _backward_item(item, ctx.first_keys[i], done, d_out, grad)
             else:
-                backward_piece_with_bias(piece, ctx.first_keys[i], done, d_out, d_lse, grad)
+                backward_with_bias(item, ctx.first_keys[i], done, d_out, d_lse, grad)
 
-        _share(ctx.pieces, act)
+        _share(ctx.items, act)
         d_bias = None if d_line is None else d_line[:, : k.shape[2]].flip(-1).to(line.dtype)
         return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), d_bias, None, None, None, None
 
 
-def _share(pieces: list[Piece], act: Callable[[int, Piece], None]) -> None:
-    """Let torch's threads share the pieces; those that add to the same gradients stay in one thread and in order."""
+def _share(items: list[WorkItem], act: Callable[[int, WorkItem], None]) -> None:
+    """Let torch's threads share the items; those that add to the same gradients stay in one thread and in order."""
 
-    def task(part: list[tuple[int, Piece]]) -> Task:
+    def task(part: list[tuple[int, WorkItem]]) -> ThreadTask:
         def run() -> None:
-            for i, piece in part:
-                act(i, piece)
+            for i, item in part:
+                act(i, item)
 
-        return Task(sum(piece.size for _, piece in part), run)
+        return ThreadTask(sum(item.size for _, item in part), run)
 
-    threads = helpers(sum(piece.size for piece in pieces))
-    share([task(part) for part in shares(pieces, SHARES_PER_THREAD * threads if threads > 1 else 1)])
+    threads = threads_for(sum(item.size for item in items))
+    share([task(part) for part in shares(items, SHARES_PER_THREAD * threads if threads > 1 else 1)])
 
 
-def _forward_piece(piece: Piece, done: Computed, reach: Reach | None) -> list[int]:
-    """Fill `out` and `lse` of one piece; return the first key that each chunk touched."""
-    q, out, lse = (piece.at_queries(x) for x in (done.q, done.out, done.lse))
-    k, v = (piece.at_keys(x).expand(-1, q.shape[1], -1, -1) for x in (done.k, done.v))
-    proof = Certificate(reach.of(piece.heads), q[0], k[0], done.scale) if reach is not None and piece.skips else None
+def _forward_item(item: WorkItem, done: Computed, sums: BiasSums | None) -> list[int]:
+    """Fill `out` and `lse` of one item; return the first key that each chunk touched."""
+    q, out, lse = (item.at_queries(x) for x in (done.q, done.out, done.lse))
+    k, v = (item.at_keys(x).expand(-1, q.shape[1], -1, -1) for x in (done.k, done.v))
+    proof = SkipCertificate(sums.of(item.heads), q[0], k[0], done.scale) if sums is not None and item.skips else None
 
     def kernel(a: int, b: int, s: int) -> tuple[Tensor, Tensor]:
-        mask = mask_of(done.line, piece.heads, a, b, s, b)
-        rows = q[:, :, a - piece.first : b - piece.first].flip(2)
+        mask = mask_of(done.line, item.heads, a, b, s, b)
+        rows = q[:, :, a - item.first : b - item.first].flip(2)
         o, norm = _forward(rows, k[:, :, s:b], v[:, :, s:b], 0.0, False, attn_mask=mask, scale=done.scale)
         return o.flip(2), norm.flip(2)
 
     first_keys = []
-    for a, b, s in piece.chunks():
+    for a, b, s in item.chunks():
         s = s if proof is None else max(s, proof.first_key(a))
         o, norm = kernel(a, b, s)
         again = None if proof is None else proof.uncertain(a, b, s, norm[0])
@@ -142,25 +178,25 @@ def _forward_piece(piece: Piece, done: Computed, reach: Reach | None) -> list[in
             s = 0
             full, full_norm = kernel(a, b, s)
             o, norm = torch.where(again[..., None], full, o), torch.where(again, full_norm, norm)
-        rows = slice(a - piece.first, b - piece.first)
+        rows = slice(a - item.first, b - item.first)
         out[:, :, rows], lse[:, :, rows] = o, norm
         first_keys.append(s)
     return first_keys
 
 
-def _backward_piece(piece: Piece, first_keys: list[int], done: Computed, d_out: Tensor, grad: Gradients) -> None:
-    """Add the gradients of one piece, for a bias that is not learned."""
-    q, out, lse, d_out, dq = (piece.at_queries(x) for x in (done.q, done.out, done.lse, d_out, grad.q))
-    k, v = (piece.at_keys(x).expand(-1, q.shape[1], -1, -1) for x in (done.k, done.v))
-    dk, dv = piece.at_keys(grad.k), piece.at_keys(grad.v)
-    for (a, b, _), start in zip(piece.chunks(), first_keys, strict=True):
-        rows = slice(a - piece.first, b - piece.first)
+def _backward_item(item: WorkItem, first_keys: list[int], done: Computed, d_out: Tensor, grad: Gradients) -> None:
+    """Add the gradients of one item, for a bias that is not learned."""
+    q, out, lse, d_out, dq = (item.at_queries(x) for x in (done.q, done.out, done.lse, d_out, grad.q))
+    k, v = (item.at_keys(x).expand(-1, q.shape[1], -1, -1) for x in (done.k, done.v))
+    dk, dv = item.at_keys(grad.k), item.at_keys(grad.v)
+    for (a, b, _), start in zip(item.chunks(), first_keys, strict=True):
+        rows = slice(a - item.first, b - item.first)
         g, query, output, norm = (x[:, :, rows].flip(2) for x in (d_out, q, out, lse))
         for s in range(start, b, KEYS_PER_BACKWARD):
             e = min(b, s + KEYS_PER_BACKWARD)
             x, y, z = _backward(
                 g, query, k[:, :, s:e], v[:, :, s:e], output, norm, 0.0, False,
-                attn_mask=mask_of(done.line, piece.heads, a, b, s, e), scale=done.scale,
+                attn_mask=mask_of(done.line, item.heads, a, b, s, e), scale=done.scale,
             )  # fmt: skip
             dq[:, :, rows] += x.flip(2)
             for total, part in ((dk, y), (dv, z)):  # grouped queries share a key head: their gradients add up

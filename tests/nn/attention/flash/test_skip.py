@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield.nn import Bias, attention, reference
-from farfield.nn.attention.skip import Certificate, Reach
+from farfield.nn.attention.flash.skip import BiasSums, SkipCertificate
 
 ULP = 2.0**-24
 
@@ -18,16 +18,16 @@ def worst(x: torch.Tensor) -> float:
 @pytest.fixture
 def touched(monkeypatch):
     """How many keys each chunk touched, for every call since."""
-    from farfield.nn.attention import flash
+    from farfield.nn.attention.flash import operator
 
     seen = []
-    kernel = flash._forward
+    kernel = operator._forward
 
     def counted(q, k, *rest, **options):
         seen.append(k.shape[2])
         return kernel(q, k, *rest, **options)
 
-    monkeypatch.setattr(flash, "_forward", counted)
+    monkeypatch.setattr(operator, "_forward", counted)
     return seen
 
 
@@ -36,7 +36,7 @@ def touched(monkeypatch):
 def test_the_result_is_the_full_one_to_rounding(name, scale, draw, touched):
     n = 2500
     q, k, v = draw(1, 8, n, 64)
-    bias = Bias(name, 8, values={"a": 1 / 16, "p": 1} if name == "kerple-power" else None)(n)
+    bias = Bias(name, 8, parameters={"a": 1 / 16, "p": 1} if name == "kerple-power" else None)(n)
     exact, _ = reference(q, k, v, bias, scale=scale, dtype=torch.float64)
     full = attention(q, k, v, bias, scale=scale, skip=False)
     every = sum(touched)
@@ -56,11 +56,11 @@ def test_a_power_law_skips_nothing_and_stays_identical(draw):
 
 def test_the_distance_is_the_smallest_that_the_rule_allows():
     # ALiBi with slope k: head(w) / tail(w) = exp(k*w) - 1, so exp(x) * tail <= 2^-24 head at w = log(1 + 2^24 e^x) / k
-    bias = Bias("alibi", 2, values={"k": [0.5, 0.05]})(100_000)
-    reach = Reach(bias, torch.float32, learned=False)
+    bias = Bias("alibi", 2, parameters={"k": [0.5, 0.05]})(100_000)
+    sums = BiasSums(bias, torch.float32, learned=False)
     for x in (0.0, 3.0, 8.0):
         want = [int(torch.tensor(1 + 2.0**24 * torch.e**x, dtype=torch.float64).log() / k) + 1 for k in (0.5, 0.05)]
-        assert reach.window(torch.full((2,), x, dtype=torch.float64)).tolist() == want
+        assert sums.window(torch.full((2,), x, dtype=torch.float64)).tolist() == want
 
 
 def test_a_bias_that_falls_and_rises_again_is_not_skipped(draw):
@@ -80,7 +80,7 @@ def test_a_far_key_that_a_row_attends_to_is_never_skipped(late, draw, touched):
     q, k = 0.05 * q, 0.05 * k
     k[:, :, 40] = 8.0
     q[:, :, 2000 if late else 1100] = 6.5
-    bias = Bias("alibi", 8, values={"k": 1 / 16})(n)
+    bias = Bias("alibi", 8, parameters={"k": 1 / 16})(n)
     exact, _ = reference(q, k, v, bias, dtype=torch.float64)
     ours = attention(q, k, v, bias)
     assert float((ours - exact).abs().max()) < 2e-5
@@ -105,7 +105,7 @@ def test_norms_that_grow_and_spike_lose_nothing_either(seed, growth, spikes, slo
     for _ in range(spikes):
         q[0, 0, torch.randint(n, ())] *= 20
         k[0, 0, torch.randint(n, ())] *= 20
-    bias = Bias("alibi", 1, values={"k": slope})(n)
+    bias = Bias("alibi", 1, parameters={"k": slope})(n)
     exact, exact_lse = reference(q, k, v, bias, dtype=torch.float64)
     full, full_lse = attention(q, k, v, bias, skip=False, return_lse=True)
     ours, lse = attention(q, k, v, bias, return_lse=True)
@@ -117,8 +117,8 @@ def test_the_certificate_holds_for_each_row_against_the_true_mass(draw):
     """What a certain row leaves out is at most 2^-24 of its attention, by the definition in float64."""
     n = 900
     q, k, _ = draw(1, 2, n, 16)
-    bias = Bias("alibi", 2, values={"k": [0.1, 0.5]})(n)
-    proof = Certificate(Reach(bias, torch.float32, learned=False), q[0], k[0], 0.25)
+    bias = Bias("alibi", 2, parameters={"k": [0.1, 0.5]})(n)
+    proof = SkipCertificate(BiasSums(bias, torch.float32, learned=False), q[0], k[0], 0.25)
     t = torch.arange(n)[:, None] - torch.arange(n)
     logits = (q @ k.mT * 0.25)[0].double() + bias[:, t.clamp(min=0)].double()
     logits = logits.masked_fill(t < 0, -torch.inf)
@@ -137,7 +137,7 @@ def test_the_certificate_holds_for_each_row_against_the_true_mass(draw):
 def test_gradients_lose_nothing(learned, draw):
     n = 2300
     q, k, v = (x.requires_grad_() for x in draw(1, 4, n, 16))
-    module = Bias("-a*t", 4, values={"a": {"start": (0.05, 0.5), "least": 0.01}})
+    module = Bias("-a*t", 4, parameters={"a": {"start": (0.05, 0.5), "least": 0.01}})
     module.reset_parameters(torch.Generator().manual_seed(0))
     weight = torch.randn(1, 4, n, 16)
     leaves = (q, k, v, module.learned["a"]) if learned else (q, k, v)
@@ -152,13 +152,13 @@ def test_gradients_lose_nothing(learned, draw):
 def test_inputs_that_are_not_finite_are_never_skipped_over(draw, touched):
     q, k, v = draw(1, 1, 2000, 8)
     k[0, 0, 3] = float("inf")
-    bias = Bias("alibi", 1, values={"k": 0.5})(2000)
+    bias = Bias("alibi", 1, parameters={"k": 0.5})(2000)
     attention(q, k, v, bias)
     assert max(touched) == 2000
 
 
 def test_float64_is_skipped_only_below_its_own_rounding(draw):
     q, k, v = draw(1, 1, 1500, 8, dtype=torch.float64)
-    bias = Bias("alibi", 1, values={"k": 0.5})(1500).double()
+    bias = Bias("alibi", 1, parameters={"k": 0.5})(1500).double()
     exact, _ = reference(q, k, v, bias)
     assert float((attention(q, k, v, bias) - exact).abs().max()) < 1e-14

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from farfield.nn.attention.blocks import LARGEST_CHUNK
+from farfield.nn.attention.flash.plan import LARGEST_CHUNK
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from farfield.nn.attention.blocks import Piece
-    from farfield.nn.attention.flash import Computed, Gradients
+    from farfield.nn.attention.flash.operator import Computed, Gradients
+    from farfield.nn.attention.flash.plan import WorkItem
 
 ROWS, KEYS = 256, 1024  # of a tile
 TILES = 4  # at once, as samples allow: what fits a cache
@@ -73,18 +73,18 @@ class _Head(NamedTuple):
     d_line: Float[Tensor, " L"] | None
 
 
-def backward_piece_with_bias(
-    piece: Piece, first_keys: list[int], done: Computed, d_out: Tensor, d_lse: Tensor | None, grad: Gradients
+def backward_with_bias(
+    item: WorkItem, first_keys: list[int], done: Computed, d_out: Tensor, d_lse: Tensor | None, grad: Gradients
 ) -> None:
-    """Add the gradients of one piece to those of q, k, v and of the bias."""
+    """Add the gradients of one item to those of q, k, v and of the bias."""
     group, number = done.q.shape[1] // done.k.shape[1], done.line.dtype
-    rows, keys = min(ROWS, piece.keys - piece.first), min(KEYS, piece.keys)
+    rows, keys = min(ROWS, item.keys - item.first), min(KEYS, item.keys)
     samples = max(1, TILES * ROWS * KEYS // (rows * keys))
-    for begin in range(piece.samples.start, piece.samples.stop, samples):
-        chosen = slice(begin, min(begin + samples, piece.samples.stop))
+    for begin in range(item.samples.start, item.samples.stop, samples):
+        chosen = slice(begin, min(begin + samples, item.samples.stop))
         buffers = _Buffers(chosen.stop - chosen.start, rows, keys, number)
-        for h in range(piece.heads.start, piece.heads.stop):
-            at_queries, at_keys = (chosen, h, piece.queries), (chosen, h // group, piece.real)
+        for h in range(item.heads.start, item.heads.stop):
+            at_queries, at_keys = (chosen, h, item.queries), (chosen, h // group, item.real)
             g = d_out[at_queries].to(number)
             shift = (g * done.out[at_queries]).sum(-1, keepdim=True)
             if d_lse is not None:
@@ -102,10 +102,10 @@ def backward_piece_with_bias(
                 d_line=None if grad.line is None else grad.line[h],
             )
             dq = grad.q[at_queries]
-            for (a, b, _), start in zip(piece.chunks(), first_keys, strict=True):
+            for (a, b, _), start in zip(item.chunks(), first_keys, strict=True):
                 for row in range(a, b, ROWS):
                     end = min(b, row + ROWS)
-                    part = slice(row - piece.first, end - piece.first)
+                    part = slice(row - item.first, end - item.first)
                     torch.mul(_rows(head, part, end, start, buffers), done.scale, out=dq[:, part])
 
 

@@ -1,8 +1,8 @@
 """How the work of one attention call is cut, and the one vector that stands for every mask.
 
-A piece holds the samples whose real tokens lie in the same place (padding is sliced away, never masked) and
-neighbouring heads with the same window and, for grouped queries, the same key head. The queries of a piece go in
-chunks, each with only the keys that it may see.
+A work item holds the samples whose real tokens lie in the same place (padding is sliced away, never masked) and
+neighbouring heads with the same window and, for grouped queries, the same key head. Its queries go in chunks, each with
+only the keys that it may see.
 
 Shapes: B samples, H query heads, N keys, L = N + LARGEST_CHUNK.
 """
@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
-from farfield.nn.attention.skip import Reach
+from farfield.nn.attention.flash.skip import BiasSums
+from farfield.nn.attention.padding import Span
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Float
 
 LARGEST_CHUNK = 768  # rows; from here on the CPU kernel works in its largest blocks
 FAR = 4096  # keys in sight from which these blocks save more than the keys that a large chunk wastes
@@ -27,16 +27,7 @@ NEAR = 2048  # keys in sight up to which the smallest chunk of full speed is bes
 
 
 @dataclass(frozen=True)
-class Span:
-    """Neighbouring samples whose real tokens are the keys `start` to `end` (excluded)."""
-
-    samples: slice
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Piece:
+class WorkItem:
     """Work that one kernel call can do: samples and heads alike in padding, window and key head."""
 
     samples: slice
@@ -60,7 +51,7 @@ class Piece:
 
     @property
     def size(self) -> float:
-        """About how many logits there are to compute: decides who does the piece, never what is computed."""
+        """About how many logits there are to compute: decides who does the item, never what is computed."""
         samples, heads = self.samples.stop - self.samples.start, self.heads.stop - self.heads.start
         growing = max(0, min(self.sight, self.keys) - self.first)  # rows that see all that came before them
         rows = self.keys - self.first
@@ -69,11 +60,11 @@ class Piece:
         return samples * heads * (seen + rows * self.chunk)
 
     def at_queries(self, x: Tensor) -> Tensor:
-        """The part of a tensor (B, H, M, ...) that belongs to this piece."""
+        """The part of a tensor (B, H, M, ...) that belongs to this item."""
         return x[self.samples, self.heads, self.queries]
 
     def at_keys(self, x: Tensor) -> Tensor:
-        """The part of a tensor (B, Hk, N, D) that belongs to this piece, with its own number of heads."""
+        """The part of a tensor (B, Hk, N, D) that belongs to this item, with its own number of heads."""
         return x[self.samples, self.key_heads, self.real]
 
     def chunks(self) -> Iterator[tuple[int, int, int]]:
@@ -87,11 +78,11 @@ class Piece:
 
 
 def plan(
-    spans: list[Span], queries: int, keys: int, windows: list[int], key_heads: int, reach: Reach | None
-) -> list[Piece]:
-    """Cut the work into pieces; `windows` holds one number of tokens for each head, at most `keys`."""
+    spans: list[Span], queries: int, keys: int, windows: list[int], key_heads: int, sums: BiasSums | None
+) -> list[WorkItem]:
+    """Cut the work into items; `windows` holds one number of tokens for each head, at most `keys`."""
     group = len(windows) // key_heads
-    usual = [keys] * len(windows) if reach is None else reach.usual_window(queries)
+    usual = [keys] * len(windows) if sums is None else sums.usual_window(queries)
     # Within a window nothing is skipped: which keys a row touches must not depend on keys outside its window.
     skips = [u < keys and w == keys for u, w in zip(usual, windows, strict=True)]
     runs = [0]
@@ -99,7 +90,7 @@ def plan(
         alike = windows[h] == windows[h - 1] and skips[h] == skips[h - 1] and (group == 1 or h % group)
         if not alike or (skips[h] and max(usual[h], usual[h - 1]) > 1.25 * min(usual[h], usual[h - 1])):
             runs.append(h)
-    pieces = []
+    items = []
     for span in spans:
         first = max(span.start, keys - queries)  # where the first real query stands
         if first >= span.end:
@@ -108,8 +99,8 @@ def plan(
             # What is skipped in one sample must not depend on another sample.
             alone = [slice(b, b + 1) for b in range(span.samples.start, span.samples.stop)]
             for samples in alone if skips[h] else [span.samples]:
-                pieces.append(
-                    Piece(
+                items.append(
+                    WorkItem(
                         samples=samples,
                         heads=slice(h, stop),
                         key_heads=slice(h, stop) if group == 1 else slice(h // group, h // group + 1),
@@ -121,55 +112,32 @@ def plan(
                         skips=skips[h],
                     )
                 )
-    return pieces
+    return items
 
 
-def shares(pieces: list[Piece], count: int) -> list[list[tuple[int, Piece]]]:
-    """Cut pieces by heads, into about `count` shares or as many as there are, each piece with its number.
+def shares(items: list[WorkItem], count: int) -> list[list[tuple[int, WorkItem]]]:
+    """Cut items by heads, into about `count` shares or as many as there are, each item with its number.
 
-    No two shares have a head, a key head or a bias in common, and a share keeps the order of its pieces: what is summed
+    No two shares have a head, a key head or a bias in common, and a share keeps the order of its items: what is summed
     over samples or over grouped queries is summed in one order, whatever the number of shares. Heads that skip keys
     together stay together, because they choose together where to begin.
     """
-    together: dict[int, list[tuple[int, Piece]]] = {}
-    for numbered in enumerate(pieces):
+    together: dict[int, list[tuple[int, WorkItem]]] = {}
+    for numbered in enumerate(items):
         together.setdefault(numbered[1].key_heads.start, []).append(numbered)
-    most = sum(piece.size for piece in pieces) / count
-    found = []
+    most = sum(item.size for item in items) / count
+    parts = []
     for share in together.values():
         heads = share[0][1].heads
-        cut = all(piece.heads == piece.key_heads and not piece.skips for _, piece in share)  # not grouped queries
+        cut = all(item.heads == item.key_heads and not item.skips for _, item in share)  # not grouped queries
         step = heads.stop - heads.start
         if cut:
-            each = sum(piece.size for _, piece in share) / step
+            each = sum(item.size for _, item in share) / step
             step = max(1, min(step, int(most / each)))
         for h in range(heads.start, heads.stop, step):
             part = slice(h, min(h + step, heads.stop))
-            found.append([(i, replace(piece, heads=part, key_heads=part) if cut else piece) for i, piece in share])
-    return found
-
-
-def spans_of(mask: Bool[Tensor, "B N"] | None, samples: int, keys: int) -> list[Span]:
-    """Where the real tokens of each sample lie, neighbours alike taken together."""
-    if mask is None:
-        return [Span(slice(0, samples), 0, keys)]
-    place = torch.arange(keys, device=mask.device)
-    count = mask.sum(-1)
-    start = mask.int().argmax(-1)
-    block = (place >= start[:, None]) & (place < (start + count)[:, None])
-    if not bool((block == mask).all()):
-        sample = int((block != mask).any(-1).int().argmax())
-        raise ValueError(
-            f"the padding mask of sample {sample} has gaps; the real tokens of a sample must stand together, "
-            "with padding before or after them"
-        )
-    spans: list[Span] = []
-    for b, (s, c) in enumerate(zip(start.tolist(), count.tolist(), strict=True)):
-        if spans and (spans[-1].start, spans[-1].end) == (s, s + c):
-            spans[-1] = Span(slice(spans[-1].samples.start, b + 1), s, s + c)
-        else:
-            spans.append(Span(slice(b, b + 1), s, s + c))
-    return spans
+            parts.append([(i, replace(item, heads=part, key_heads=part) if cut else item) for i, item in share])
+    return parts
 
 
 def line_of(bias: Float[Tensor, "H N"], windows: list[int]) -> Float[Tensor, "H L"]:

@@ -1,6 +1,9 @@
 """Tasks are shared among torch's threads, each task once; no result depends on their number."""
 
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 from itertools import pairwise
 
@@ -11,10 +14,11 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from farfield.nn import Bias, attention
-from farfield.nn.attention import threads as team
-from farfield.nn.attention.blocks import plan, shares, spans_of
-from farfield.nn.attention.skip import Reach
-from farfield.nn.attention.threads import LEAST, Task, in_every_thread, share
+from farfield.nn.attention.flash import threads as team
+from farfield.nn.attention.flash.plan import plan, shares
+from farfield.nn.attention.flash.skip import BiasSums
+from farfield.nn.attention.flash.threads import LEAST, ThreadTask, in_every_thread, share, share_threads
+from farfield.nn.attention.padding import spans_of
 
 pytestmark = pytest.mark.skipif(team._openmp() is None, reason="torch came without the GNU OpenMP runtime")
 
@@ -43,13 +47,13 @@ def shared(monkeypatch):
 def test_two_tasks_of_one_size_run_at_the_same_time(threads):
     threads(2)
     meeting = threading.Barrier(2, timeout=60)  # broken unless two threads come
-    share([Task(LEAST, meeting.wait), Task(LEAST, meeting.wait)])
+    share([ThreadTask(LEAST, meeting.wait), ThreadTask(LEAST, meeting.wait)])
 
 
 def test_every_task_runs_once_and_the_largest_are_taken_first(threads):
     threads(3)
     done = []
-    share([Task(LEAST + i % 7, lambda i=i: done.append(i)) for i in range(50)])
+    share([ThreadTask(LEAST + i % 7, lambda i=i: done.append(i)) for i in range(50)])
     assert sorted(done) == list(range(50))
     assert done[0] % 7 == 6
 
@@ -57,27 +61,27 @@ def test_every_task_runs_once_and_the_largest_are_taken_first(threads):
 def test_a_task_beyond_a_fair_share_comes_first_and_is_run_by_the_caller_with_all_threads(threads):
     threads(2)
     caller, where = threading.get_ident(), []
-    small = [Task(LEAST, lambda: where.append("small")) for _ in range(2)]
+    small = [ThreadTask(LEAST, lambda: where.append("small")) for _ in range(2)]
 
     def large() -> None:
         assert threading.get_ident() == caller
         where.append(in_every_thread(lambda: None))  # inside shared work this would be one thread
 
-    share([*small, Task(5 * LEAST, large)])
+    share([*small, ThreadTask(5 * LEAST, large)])
     assert where == [2, "small", "small"]
 
 
 def test_what_does_not_divide_evenly_is_begun_by_all_threads_together(threads):
     threads(2)
     teams = []
-    share([Task(LEAST, lambda: teams.append(in_every_thread(lambda: None))) for _ in range(3)])
+    share([ThreadTask(LEAST, lambda: teams.append(in_every_thread(lambda: None))) for _ in range(3)])
     assert teams == [2, 1, 1]  # one after the other would be [2, 2, 2], and one thread with two of three [1, 1, 1]
 
 
 def test_little_work_is_not_shared(threads, shared):
     threads(2)
     done = []
-    share([Task(LEAST / 8, lambda: done.append(1)) for _ in range(4)])
+    share([ThreadTask(LEAST / 8, lambda: done.append(1)) for _ in range(4)])
     assert done == [1, 1, 1, 1]
     assert not shared
 
@@ -85,7 +89,7 @@ def test_little_work_is_not_shared(threads, shared):
 def test_inside_a_task_torch_computes_in_one_thread(threads):
     threads(2)
     team_of = []
-    share([Task(LEAST, lambda: team_of.append(in_every_thread(lambda: None))) for _ in range(4)])
+    share([ThreadTask(LEAST, lambda: team_of.append(in_every_thread(lambda: None))) for _ in range(4)])
     assert team_of == [1, 1, 1, 1]
 
 
@@ -98,18 +102,25 @@ def test_an_error_in_any_task_is_raised_to_the_caller_and_ends_the_work(error, t
         raise error("task")
 
     with pytest.raises(error, match="task"):
-        share([Task(LEAST + 1, fail), *(Task(LEAST, lambda: done.append(1)) for _ in range(200))])
+        share([ThreadTask(LEAST + 1, fail), *(ThreadTask(LEAST, lambda: done.append(1)) for _ in range(200))])
     assert len(done) < 200
-    share([Task(LEAST, lambda: done.append(2)), Task(LEAST, lambda: done.append(2))])
+    share([ThreadTask(LEAST, lambda: done.append(2)), ThreadTask(LEAST, lambda: done.append(2))])
     assert done.count(2) == 2
 
 
 def test_threads_keep_their_own_modes(threads):
     threads(2)
     modes = []
+
+    def note() -> None:
+        modes.append((torch.is_inference_mode_enabled(), torch.is_grad_enabled()))
+
     for inference in (False, True):
         with torch.inference_mode(inference):
-            share([Task(LEAST, lambda: modes.append((torch.is_inference_mode_enabled(), torch.is_grad_enabled())))] * 4)
+            share(
+                [ThreadTask(LEAST, lambda: modes.append((torch.is_inference_mode_enabled(), torch.is_grad_enabled())))]
+                * 4
+            )
         assert modes == [(inference, False)] * 4
         modes.clear()
         in_every_thread(lambda: modes.append((torch.is_inference_mode_enabled(), torch.is_grad_enabled())))
@@ -167,6 +178,31 @@ def test_no_bit_depends_on_the_number_of_threads(case, learned, threads, draw, s
             assert torch.equal(ours, alone)
 
 
+def test_sharing_can_be_turned_off_and_no_bit_depends_on_it(threads, draw, shared):
+    threads(2)
+    q, k, v = draw(1, 8, 1200, 16)
+    bias = Bias("alibi", 8)(1200).detach()
+    want = attention(q, k, v, bias)
+    assert len(shared) == 1
+    before = share_threads(False)
+    try:
+        assert before
+        assert torch.equal(attention(q, k, v, bias), want)
+        assert len(shared) == 1
+    finally:
+        assert share_threads(before) is False
+    attention(q, k, v, bias)
+    assert len(shared) == 2
+
+
+def test_sharing_can_be_turned_off_from_outside():
+    code = "from farfield.nn import share_threads; print(share_threads(True))"
+    for setting, said in (("0", "False"), ("1", "True")):
+        environment = {**os.environ, "FARFIELD_SHARE_THREADS": setting}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == said
+
+
 def test_it_works_where_nothing_may_be_recorded(threads, draw, shared):
     q, k, v = draw(1, 8, 1200, 16)
     bias = Bias("alibi", 8)(1200).detach()
@@ -210,18 +246,18 @@ def test_a_process_forked_after_shared_work_computes_the_same(threads, draw, sha
 def test_shares_hold_every_row_once_and_no_two_add_to_the_same_gradient(windows, key_heads, padding, skip, count):
     n, heads = 5000, len(windows)
     mask = None if padding is None else torch.arange(n) >= torch.tensor(padding)[:, None]
-    reach = Reach(Bias("alibi", heads)(n), torch.float32, learned=False) if skip else None
+    sums = BiasSums(Bias("alibi", heads)(n), torch.float32, learned=False) if skip else None
     spans = spans_of(mask, 3, n)
-    pieces = plan(spans, n, n, windows, key_heads, reach)
+    items = plan(spans, n, n, windows, key_heads, sums)
     rows, owner = torch.zeros(3, heads, n, dtype=torch.int), {}
-    for number, part in enumerate(shares(pieces, count)):
+    for number, part in enumerate(shares(items, count)):
         assert all(a < b for (a, _), (b, _) in pairwise(part))
-        for i, piece in part:
-            piece.at_queries(rows).add_(1)
-            assert [*piece.chunks()] == [*pieces[i].chunks()]
-            if piece.skips:
-                assert piece.heads == pieces[i].heads
-            for head in range(piece.key_heads.start, piece.key_heads.stop):
+        for i, item in part:
+            item.at_queries(rows).add_(1)
+            assert [*item.chunks()] == [*items[i].chunks()]
+            if item.skips:
+                assert item.heads == items[i].heads
+            for head in range(item.key_heads.start, item.key_heads.stop):
                 assert owner.setdefault(head, number) == number
     want = torch.ones_like(rows) if mask is None else mask[:, None].expand_as(rows).int()
     assert torch.equal(rows, want)

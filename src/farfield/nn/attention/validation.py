@@ -1,0 +1,102 @@
+"""What a call of attention may be given: everything else is refused here, in one sentence, before anything is computed.
+
+Shapes: B samples, H query heads, Hk key heads, M queries, N keys, D width of a head, T >= N distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+Implementation = Literal["reference", "flash", "flex"]
+IMPLEMENTATIONS: tuple[str, ...] = get_args(Implementation)
+Windows: TypeAlias = int | Sequence[int] | Tensor | None
+KINDS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+KIND_NAMES = "float64, float32, bfloat16 or float16"
+
+
+def check_call(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None, dtype: torch.dtype | None
+) -> None:
+    """Refuse tensors that do not fit together."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if x.dim() != 4:
+            raise ValueError(f"{name} has the shape {tuple(x.shape)}; it must be (batch, heads, tokens, width)")
+        if x.dtype not in KINDS:
+            raise ValueError(f"{name} has the type {x.dtype}; it must be {KIND_NAMES}")
+    if k.shape != v.shape or k.shape[0] != q.shape[0] or k.shape[3] != q.shape[3]:
+        raise ValueError(
+            f"q, k and v have the shapes {tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}; "
+            "they must agree in batch and width, and k and v in everything"
+        )
+    if not q.dtype == k.dtype == v.dtype or not q.device == k.device == v.device:
+        raise ValueError(
+            f"q, k and v are {q.dtype} on {q.device}, {k.dtype} on {k.device} and {v.dtype} on {v.device}; "
+            "they must be alike"
+        )
+    heads, queries, keys = q.shape[1], q.shape[2], k.shape[2]
+    if min(q.shape) < 1 or min(k.shape) < 1:
+        raise ValueError(f"q and k have the shapes {tuple(q.shape)} and {tuple(k.shape)}; no dimension may be 0")
+    if heads % k.shape[1]:
+        raise ValueError(f"{heads} query heads cannot share {k.shape[1]} key heads evenly; give a divisor of {heads}")
+    if queries > keys:
+        raise ValueError(f"there are {queries} queries but only {keys} keys; every query needs its own key")
+    if dtype is not None and dtype not in KINDS:
+        raise ValueError(f"dtype is {dtype}; it must be {KIND_NAMES}")
+    if bias is not None:
+        _check_bias(bias, heads, keys, q.device)
+    if mask is not None and (mask.shape != (q.shape[0], keys) or mask.dtype != torch.bool):
+        raise ValueError(
+            f"the padding mask is {mask.dtype} of shape {tuple(mask.shape)}; "
+            f"it must be bool of shape ({q.shape[0]}, {keys}): one row for each sample, True for its real tokens"
+        )
+
+
+def _check_bias(bias: Tensor, heads: int, keys: int, device: torch.device) -> None:
+    if bias.dim() != 2 or bias.shape[0] != heads:
+        raise ValueError(f"the bias has the shape {tuple(bias.shape)}; it must be ({heads}, n): one row for each head")
+    if bias.shape[1] < keys:
+        raise ValueError(
+            f"the bias covers {bias.shape[1]} distances, but there are {keys} keys; give at least {keys} distances"
+        )
+    if not bias.is_floating_point() or bias.device != device:
+        raise ValueError(f"the bias is {bias.dtype} on {bias.device}; it must be floating point and on {device}")
+    if bias.device.type == "cpu":  # elsewhere the check would make every call wait for the device
+        largest = float(bias.detach()[:, :keys].amax())  # NaN if any is NaN
+        if not largest < float("inf"):
+            head, t = next(iter((~(bias.detach()[:, :keys] < float("inf"))).nonzero().tolist()))
+            raise ValueError(
+                f"the bias of head {head} at distance {t} is {float(bias[head, t])}; "
+                "it must be a number, or minus infinity to hide a key"
+            )
+
+
+def chosen_implementation(asked: str | None, device: torch.device) -> str:
+    """The implementation to use: the one asked for, or that of the device."""
+    if asked is None:
+        return "flash" if device.type == "cpu" else "flex"
+    if asked not in IMPLEMENTATIONS:
+        known = ", ".join(map(repr, IMPLEMENTATIONS))
+        raise ValueError(f"implementation is {asked!r}; it must be one of {known}, or None to choose by device")
+    if asked == "flash" and device.type != "cpu":
+        raise ValueError(f"implementation 'flash' is the CPU's, but q is on {device}; leave implementation out")
+    return asked
+
+
+def windows_of(window: Windows, heads: int, keys: int) -> list[int]:
+    """The window of each head, at most the number of keys."""
+    if window is None:
+        return [keys] * heads
+    given = window.tolist() if isinstance(window, Tensor) else window
+    each = list(given) if isinstance(given, Sequence) else [given] * heads
+    if len(each) != heads:
+        raise ValueError(f"window has {len(each)} numbers for {heads} heads; give one number, or one for each head")
+    for w in each:
+        if isinstance(w, bool) or int(w) != w or w < 1:
+            raise ValueError(
+                f"a window of {w} tokens was given; it must be a whole number of at least 1: the token itself"
+            )
+    return [min(int(w), keys) for w in each]

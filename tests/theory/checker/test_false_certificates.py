@@ -1,0 +1,30 @@
+"""A thousand false certificates, some false only unimaginably far out: none is accepted."""
+
+import false_certificates
+import pytest
+
+from farfield.formula import parse
+from farfield.theory.checker.examination import examine
+
+BATCH = 50
+
+
+def accepted(seeds):
+    """Those of these seeds whose certificate the checker accepts."""
+    out = []
+    for seed in seeds:
+        case = false_certificates.certificate(seed)
+        if examine(parse(case.text), case.verdict, case.certificate, start=case.start):
+            out.append((seed, case))
+    return out
+
+
+@pytest.mark.parametrize("batch", range(20))
+def test_no_false_certificate_is_accepted(batch):
+    assert accepted(range(batch * BATCH, (batch + 1) * BATCH)) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("batch", range(1000))
+def test_no_false_certificate_is_accepted_in_a_night(batch):
+    assert accepted(range(10**6 + batch * BATCH, 10**6 + (batch + 1) * BATCH)) == []
