@@ -116,6 +116,8 @@ class Loop:
             group["lr"] = rate
         self.optimizer.step()
         self.optimizer.zero_grad()
+        if self.divided and hasattr(self.model.position.bias, "keep_in_range"):
+            self.model.position.bias.keep_in_range()  # the forward pass sees copies of divided parameters
         return loss, norm, rate
 
     def _micro_batches(self) -> Iterator[tuple[dict[str, torch.Tensor], float, AbstractContextManager[Any]]]:
