@@ -79,7 +79,7 @@ def sha256_of(path: Path) -> str:
 
 def as_disk_full(error: Exception, path: Path) -> Exception:
     """The sentence for a full disk or a used-up quota; any other error as it is."""
-    spelled = re.search(r"\(os error (\d+)\)", str(error))  # how safetensors tells of one
+    spelled = re.search(r"(?:\(os error |\[Errno )(\d+)", str(error))  # how safetensors and torch tell of one
     number = error.errno if isinstance(error, OSError) else int(spelled[1]) if spelled else None
     if number not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return error

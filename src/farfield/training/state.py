@@ -99,20 +99,30 @@ def _write_shares(run: Path, step: int, tensors: dict[str, torch.Tensor], proces
     folder = processes.on_main(lambda: stage(run, step))
     writer = distributed.HuggingFaceStorageWriter(str(folder), save_distributed=True)
     try:
-        distributed.save(tensors, storage_writer=writer)
+        durable.write_with(lambda _: _save(tensors, writer), folder)
         mine = sorted(folder.iterdir())[processes.rank :: processes.count]
-        outcomes = processes.everyone(_attempted(lambda: {path.name: list_file(path) for path in mine}))
-    except distributed.CheckpointException as error:
-        outcomes = [(None, Exception(str(cause))) for cause, _ in error.failures.values()]
-    failed = [error for _, error in outcomes if error is not None]
-    if failed:
-        processes.on_main(lambda: shutil.rmtree(folder, ignore_errors=True))
-        raise durable.as_disk_full(failed[0], folder)
-    return {name: listed for share, _ in outcomes for name, listed in (share or {}).items()}
+        listed = processes.everyone(_attempted(lambda: {path.name: list_file(path) for path in mine}))
+        failed = [share for share in listed if isinstance(share, Exception)]
+        if failed:
+            raise failed[0]
+    except BaseException:
+        if processes.is_main:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return {name: about for share in listed for name, about in share.items()}
 
 
-def _attempted(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
+def _save(tensors: dict[str, torch.Tensor], writer: Any) -> None:
+    """Write the shares; if one process fails, all do, with an error that is a mere `BaseException` of torch's."""
     try:
-        return work(), None
+        distributed.save(tensors, storage_writer=writer)
+    except distributed.CheckpointException as error:
+        raise RuntimeError(str(error)) from error
+
+
+def _attempted(work: Callable[[], Any]) -> Any:
+    """What some work gives, or its error, so that other processes can be told of it."""
+    try:
+        return work()
     except Exception as error:
-        return None, error
+        return error
