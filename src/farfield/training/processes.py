@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from farfield.training.devices import chosen_device
+from farfield.training.settings import Settings
 
 if TYPE_CHECKING:
     import torch
@@ -17,7 +18,7 @@ T = TypeVar("T")
 class Processes:
     """How many processes there are, which one this is, where it computes, and how they agree."""
 
-    def __init__(self, device: str | None, trackers: list[str], folder: Path) -> None:
+    def __init__(self, settings: Settings, folder: Path, device: str | None, trackers: list[str]) -> None:
         from accelerate import Accelerator
         from accelerate.utils import ProjectConfiguration
 
@@ -27,6 +28,12 @@ class Processes:
             self.accelerator = Accelerator(cpu=place.type == "cpu", log_with=trackers or None, project_config=logs)
         except ValueError as error:  # accelerate keeps one state for the life of a process
             raise ValueError(f"accelerate cannot start: {' '.join(str(error).split())}") from None
+        told, wanted = self.accelerator.mixed_precision, {"float32": "no", "bfloat16": "bf16"}[settings.precision]
+        if told not in ("no", wanted):  # it would change the arithmetic behind the settings' back
+            raise ValueError(
+                f"accelerate was told to compute in {told}, but the run's precision is {settings.precision}: "
+                "leave it to --precision, which is part of the run."
+            )
         self.count, self.rank = self.accelerator.num_processes, self.accelerator.process_index
         self.device: torch.device = place if self.count == 1 else self.accelerator.device
 

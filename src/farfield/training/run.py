@@ -109,7 +109,7 @@ def train(
 
     run = Path(run)
     zoo.find(settings.encoding)  # a mistake in the formula shows before the corpus is read
-    processes = Processes(device, chosen_trackers(log_to), run)
+    processes = Processes(settings, run, device, chosen_trackers(log_to))
     if not processes.is_main:
         progress, say = False, _say_nothing
     means = Means(shard, recompute, compile, progress, say)
@@ -187,12 +187,13 @@ def _tracked(processes: Processes, run: Path, settings: Settings) -> Iterator[No
 
 @contextmanager
 def _stop_on_signals(loop: Loop, say: Say) -> Iterator[None]:
-    """SIGTERM and Ctrl-C ask the run to save and leave after the current step; a second one leaves at once."""
+    """SIGTERM, Ctrl-C and a closed terminal ask to save and leave after the current step; a second leaves at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    watched = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.getsignal(number) for number in watched}
+    known = {getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)}
+    before = {number: signal.getsignal(number) for number in known}
+    watched = [number for number, handler in before.items() if handler != signal.SIG_IGN]  # nohup has its way
 
     def ask(number: int, frame: object) -> None:
         loop.stop = number
