@@ -25,7 +25,7 @@ from farfield.data.tokenizer import (
     train_bpe,
     vocabulary_size,
 )
-from farfield.data.tokens import Samples, Tokens, numbers_of, tokenize
+from farfield.data.tokens import tokenize
 
 LINES = "".join(f"line {i} says something about {i * i}.\n" for i in range(4000))
 
@@ -39,10 +39,6 @@ def folder(path: Path, **splits: str) -> Path:
     for split, text in splits.items():
         (path / f"{split}.txt").write_text(text)
     return path
-
-
-def fake_tokens(count: int) -> Tokens:
-    return Tokens(np.arange(count, dtype=np.uint16), "", Path())
 
 
 # --- text -------------------------------------------------------------------------------------------------------------
@@ -298,45 +294,3 @@ def test_transformers_reads_our_tokenizer(tmp_path: Path) -> None:
     assert loaded("a\n é")["input_ids"] == list("a\n é".encode())
     assert loaded.decode(loaded("a\n é , b")["input_ids"]) == "a\n é , b"
     assert loaded.eos_token_id == 256
-
-
-# --- batches ----------------------------------------------------------------------------------------------------------
-
-
-@given(st.integers(9, 400), st.integers(1, 8), st.integers(0, 2**62), st.integers(0, 10**7))
-def test_a_sample_is_a_pure_function_of_seed_and_number(count: int, length: int, seed: int, number: int) -> None:
-    tokens = fake_tokens(count)
-    one, two = Samples(tokens, length, seed), Samples(tokens, length, seed)
-    two[number + 1], two[number // 2]
-    for name in ("input_ids", "shift_labels", "sample_seeds"):
-        assert np.array_equal(one[number][name], two[number][name])
-    sample = one[number]
-    assert sample["input_ids"].shape == sample["shift_labels"].shape == (length,)
-    assert np.array_equal(sample["shift_labels"], sample["input_ids"] + 1)
-
-
-@given(st.integers(9, 400), st.integers(1, 8), st.integers(0, 2**62))
-def test_an_epoch_shows_no_token_twice_and_nearly_all(count: int, length: int, seed: int) -> None:
-    samples = Samples(fake_tokens(count), length, seed)
-    seen = np.concatenate([samples[number]["input_ids"] for number in range(samples.pieces)])
-    assert len(set(seen)) == len(seen)
-    assert len(seen) > count - 2 * length - 1
-
-
-def test_text_that_is_too_short_says_how_many_tokens_are_needed() -> None:
-    with pytest.raises(CorpusError, match=r"has 16 tokens; a length of 16 needs at least 17"):
-        Samples(fake_tokens(16), 16, 0)
-    assert Samples(fake_tokens(17), 16, 0)[123]["input_ids"].tolist() == list(range(16))
-
-
-@given(st.integers(0, 50), st.sampled_from([(1, 1), (1, 2), (2, 1), (2, 2), (4, 3), (3, 2)]), st.integers(1, 4))
-def test_the_samples_of_a_step_do_not_depend_on_the_processes(step: int, layout: tuple[int, int], micro: int) -> None:
-    world, accumulate = layout
-    batch = world * accumulate * micro
-    taken = [
-        number
-        for micro_step in range(accumulate)
-        for rank in range(world)
-        for number in numbers_of(step, micro_step, rank, batch=batch, micro_batch=micro, world=world)
-    ]
-    assert taken == list(range(step * batch, (step + 1) * batch))

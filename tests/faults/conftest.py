@@ -34,10 +34,18 @@ class Nursery:
     corpus: Path
 
     def start(
-        self, run: Path, kill: dict[str, Any] | None = None, *, file_size: int = 0, **changes: Any
+        self,
+        run: Path,
+        kill: dict[str, Any] | None = None,
+        *,
+        file_size: int = 0,
+        processes: int = 1,
+        means: dict[str, Any] | None = None,
+        **changes: Any,
     ) -> dict[str, Any]:
         settings = {**SETTINGS, "corpus": str(self.corpus), **changes}
         order = {"run": str(run), "settings": settings, "kill": kill, "file_size": file_size}
+        order |= {"processes": processes, "means": means or {}}
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())

@@ -18,10 +18,10 @@ from farfield.cli import main
 from farfield.commands.train import train_command
 from farfield.training import modelcard
 from farfield.training import run as training
-from farfield.training.progress import loggers
 from farfield.training.runfolder import flat, read_metrics, read_settings
+from farfield.training.schedule import inverse_square_root
 from farfield.training.settings import Settings, difference, preset_settings, settings_from
-from farfield.training.trainer import inverse_square_root
+from farfield.training.trackers import chosen_trackers
 
 TEXT = "".join(f"{i} sailors went to sea, sea, sea; {i * i} came back for tea.\n" for i in range(500))
 
@@ -234,8 +234,8 @@ def test_each_mistake_about_a_run_is_one_sentence(corpus: Path, tmp_path: Path) 
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="cannot go on: File exists"):
         train_command(settings=tiny, out=tmp_path / "file")
-    with pytest.raises(ValueError, match="no logger 'paper'"):
-        loggers("paper")
+    with pytest.raises(ValueError, match="no tracker 'paper'"):
+        chosen_trackers("paper")
     assert not (tmp_path / "w" / "config.json").exists()
 
 
@@ -337,6 +337,7 @@ def test_a_run_of_an_earlier_version_is_read_and_keeps_its_name() -> None:
     settings = preset_settings("tiny", encoding="alibi")
     before = settings.model_dump(mode="json")
     before["tokeniser"] = before.pop("tokenizer")
+    del before["schedule"]
     assert settings_from(before, "an old run") == settings
     assert settings.identity() == before
     old = {"training": {"settings": before, "identity": {"tokeniser": "1f"}}}

@@ -6,6 +6,9 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from farfield.commands.options import Flag, Json, SetParameters, values
 from farfield.training.run import read_settings, train
@@ -18,6 +21,10 @@ def train_command(
     parameters: SetParameters = None,
     out: Path | None = None,
     resume: Path | None = None,
+    device: str | None = None,
+    shard: Flag = False,
+    recompute: Annotated[bool, Parameter(name=["--recompute", "--gradient-checkpointing"], negative="")] = False,
+    compile: Flag = False,  # noqa: A002 - it is what everyone calls it
     log_to: str = "auto",
     quiet: Flag = False,
     as_json: Json = False,
@@ -29,6 +36,10 @@ def train_command(
         parameters: A parameter of the formula, as NAME=VALUE; may be repeated.
         out: The run folder. If it holds this very run already, the run goes on.
         resume: Go on with the run in this folder.
+        device: Where to compute: cpu, cuda, cuda:1, ...; a GPU if there is one unless given.
+        shard: Divide weights, gradients and moments among the processes that torchrun started (FSDP2).
+        recompute: Keep only the input of each layer, and compute the rest again for the gradient.
+        compile: Compile each layer with torch.compile.
         log_to: auto, none, or tensorboard, trackio, wandb (several with commas).
         quiet: No progress bar.
         as_json: Print one JSON object at the end.
@@ -47,7 +58,10 @@ def train_command(
         raise ValueError("Which encoding? Give --encoding with a name from the zoo or a formula, or --resume RUN.")
     if out is None:
         raise ValueError("Where to? Give --out with the folder of the run.")
-    result = train(settings, out, progress=not quiet, log_to=log_to)
+    result = train(
+        settings, out, device=device, shard=shard, recompute=recompute, compile=compile,
+        progress=not quiet, log_to=log_to,
+    )  # fmt: skip
     if as_json and os.environ.get("RANK", "0") == "0":
         last = {name: value for line in result.metrics for name, value in line.items()}
         print(json.dumps({"run": str(result.run), "step": result.step, "finished": result.finished, **last}))

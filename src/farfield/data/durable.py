@@ -32,12 +32,8 @@ def write_with(write: Callable[[Path], None], path: Path) -> None:
     """Let someone else's function write a file; `sync_file` makes it lasting."""
     try:
         write(path)
-    except OSError as error:
-        raise as_disk_full(error, path) from error
     except Exception as error:
-        if spelled := re.search(r"\(os error (\d+)\)", str(error)):  # how safetensors tells of a full disk
-            raise as_disk_full(OSError(int(spelled[1]), str(error)), path) from error
-        raise
+        raise as_disk_full(error, path) from error
 
 
 def sync_file(path: Path) -> None:
@@ -81,11 +77,13 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def as_disk_full(error: OSError, path: Path) -> Exception:
+def as_disk_full(error: Exception, path: Path) -> Exception:
     """The sentence for a full disk or a used-up quota; any other error as it is."""
-    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    spelled = re.search(r"(?:\(os error |\[Errno )(\d+)", str(error))  # how safetensors and torch tell of one
+    number = error.errno if isinstance(error, OSError) else int(spelled[1]) if spelled else None
+    if number not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return error
     return DiskFullError(
-        f"There is no room on the disk for {str(path)!r} ({os.strerror(error.errno)}): "
+        f"There is no room on the disk for {str(path)!r} ({os.strerror(number)}): "
         "make room and continue; what was saved before is intact."
     )

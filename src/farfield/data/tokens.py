@@ -1,14 +1,11 @@
-"""Tokens of a corpus in a memory-mapped file, and the batches that a run takes from them.
+"""Tokens of a corpus in a memory-mapped file.
 
-The file is made once for a corpus, a split and a tokenizer, under a key that is the digest of the three, written to a
-temporary name and renamed. A batch is a pure function of the seed and the number of the sample: nothing has to be
-remembered for a resumed run to see exactly what an undisturbed one sees, and how many processes share the work does
-not matter.
+It is made once for a corpus, a split and a tokenizer, under a key that is the digest of the three, written to a
+temporary name and renamed.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -148,43 +145,3 @@ def _watched(corpus: Corpus, split: str, progress: bool) -> Iterator[Passage]:
             empty = empty and not passage.text
             if not empty:
                 yield passage
-
-
-class Samples:
-    """Sample number s of a run: `length` tokens, and the token that follows each, chosen by the seed alone.
-
-    Every epoch cuts the text at another phase into pieces that do not overlap, and takes them in another order.
-    """
-
-    def __init__(self, tokens: Tokens, length: int, seed: int, what: str = "train") -> None:
-        if len(tokens) < length + 1:
-            raise CorpusError(
-                f"The {what} split has {len(tokens)} tokens; a length of {length} needs at least {length + 1}."
-            )
-        self.tokens, self.length, self.seed = tokens, length, seed
-        self.pieces = max(1, (len(tokens) - length) // length)
-        self._epoch = functools.lru_cache(maxsize=2)(self._draw_epoch)
-
-    def _draw_epoch(self, epoch: int) -> tuple[int, np.ndarray]:
-        draw = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        room = len(self.tokens) - 1 - self.pieces * self.length
-        return int(draw.integers(0, min(room, self.length - 1) + 1)), draw.permutation(self.pieces)
-
-    def __getitem__(self, number: int) -> dict[str, np.ndarray]:
-        epoch, place = divmod(number, self.pieces)
-        phase, order = self._epoch(epoch)
-        start = phase + int(order[place]) * self.length
-        window = self.tokens.ids[start : start + self.length + 1].astype(np.int64)
-        return {"input_ids": window[:-1], "shift_labels": window[1:], "sample_seeds": _seed_of(self.seed, number)}
-
-
-def _seed_of(seed: int, number: int) -> np.ndarray:
-    """What the dropout of one sample is drawn from: a function of the run's seed and the sample's number."""
-    mixed = hashlib.sha256(f"dropout {seed} {number}".encode()).digest()
-    return np.array(int.from_bytes(mixed[:8], "little") >> 2, dtype=np.int64)
-
-
-def numbers_of(step: int, micro_step: int, rank: int, *, batch: int, micro_batch: int, world: int) -> range:
-    """The numbers of the samples that a process takes at a step: together the processes take step*batch and on."""
-    start = step * batch + (micro_step * world + rank) * micro_batch
-    return range(start, start + micro_batch)

@@ -74,7 +74,7 @@ class Bias(nn.Module):
         """Draw the learned parameters from their start distribution."""
         for name, rule in self.rules.items():
             nn.init.uniform_(self.learned[name], *rule.start, generator=generator)
-        self._keep_in_range()
+        self.keep_in_range()
 
     def forward(
         self, n: int, *, offset: int = 0, layer: int = 0, device: torch.device | str | None = None
@@ -98,7 +98,7 @@ class Bias(nn.Module):
 
     def values_of(self, head: int, layer: int = 0) -> dict[str, float]:
         """The parameters of one head as they stand: with these the formula can be given to `farfield check`."""
-        self._keep_in_range()
+        self.keep_in_range()
         learned = {name: p[min(layer, len(p) - 1), head].item() for name, p in self.learned.items()}
         return {name: v if isinstance(v, float) else v[head] for name, v in self.fixed.items()} | learned
 
@@ -106,7 +106,7 @@ class Bias(nn.Module):
         return f"{self.encoding!r}, heads={self.heads}"
 
     def _at(self, offset: int, n: int, layer: int) -> Tensor:
-        self._keep_in_range()
+        self.keep_in_range()
         device = next((p.device for p in self.learned.values()), None)
         number = torch.float32 if device is not None and device.type == "mps" else torch.float64
         t = torch.arange(offset, offset + n, dtype=number, device=device)
@@ -121,10 +121,11 @@ class Bias(nn.Module):
         return self.formula.torch(t.expand(self.heads, n), names).to(torch.float64 if exact else torch.float32)
 
     @torch.no_grad()
-    def _keep_in_range(self) -> None:
+    def keep_in_range(self) -> None:
         """Move a learned parameter that an update took out of its range back to the edge, where it can still learn."""
         for name, rule in self.rules.items():
             p = self.learned[name]
+            p = p.to_local() if hasattr(p, "to_local") else p  # of a divided parameter, the share of this process
             if p.device.type != "meta":
                 inside = p.clamp(rule.least, rule.most)
                 if not torch.equal(inside, p):

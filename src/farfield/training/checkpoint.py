@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,21 +49,45 @@ class Checkpoint(NamedTuple):
 
 
 Write = Callable[[Path], None]  # writes one file at the path it is given
+Listed = dict[str, Any]  # what a manifest says of a file: its size and sha256
 
 
-def save_checkpoint(run: Path, step: int, files: Mapping[str, Write], about: dict[str, Any], *, keep: int) -> Path:
-    """Save a checkpoint that is whole or not there, and remove all but the newest `keep`."""
-    home = run / FOLDER
-    home.mkdir(exist_ok=True)
-    final, staged = home / f"{_PREFIX}{step:08d}", home / f"{_STAGED}{step:08d}"
+def stage(run: Path, step: int) -> Path:
+    """The empty folder in which the checkpoint of a step is made."""
+    staged = run / FOLDER / f"{_STAGED}{step:08d}"
     shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir(parents=True)
+    return staged
+
+
+def list_file(path: Path) -> Listed:
+    """Make a file lasting, and say what it is."""
+    durable.sync_file(path)
+    return {"size": path.stat().st_size, "sha256": durable.sha256_of(path)}
+
+
+def save_checkpoint(
+    run: Path,
+    step: int,
+    files: Mapping[str, Write],
+    about: dict[str, Any],
+    *,
+    keep: int,
+    written: Mapping[str, Listed] | None = None,
+) -> Path:
+    """Save a checkpoint that is whole or not there, and remove all but the newest `keep`.
+
+    `written` are files that stand in the staged folder already, each listed by the process that wrote it.
+    """
+    home = run / FOLDER
+    final, staged = home / f"{_PREFIX}{step:08d}", home / f"{_STAGED}{step:08d}"
     try:
-        staged.mkdir()
-        listed = {}
+        if written is None:
+            stage(run, step)
+        listed = dict(written or {})
         for name, write in sorted(files.items()):
             durable.write_with(write, staged / name)
-            durable.sync_file(staged / name)
-            listed[name] = {"size": (staged / name).stat().st_size, "sha256": durable.sha256_of(staged / name)}
+            listed[name] = list_file(staged / name)
         durable.write_file(staged / MANIFEST, _sealed({"step": step, "files": listed, "about": about}))
         durable.sync_folder(staged)
         if final.exists():  # the same step, saved before by a run that was disturbed
@@ -102,8 +127,12 @@ def verify_checkpoint(folder: Path) -> Checkpoint:
         size = path.stat().st_size
         if size != listed[name].get("size"):
             raise DamagedCheckpointError(f"{name}: {size} bytes instead of {listed[name].get('size')}")
-        if durable.sha256_of(path) != listed[name].get("sha256"):
-            raise DamagedCheckpointError(f"{name}: its sha256 is another one")
+    with ThreadPoolExecutor() as threads:  # the shares of a large model are many, and each takes its time
+        for name, sha256 in zip(
+            listed, threads.map(lambda name: durable.sha256_of(folder / name), listed), strict=True
+        ):
+            if sha256 != listed[name].get("sha256"):
+                raise DamagedCheckpointError(f"{name}: its sha256 is another one")
     return Checkpoint(folder, step, about)
 
 

@@ -8,9 +8,17 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from farfield.data.samples import micro_batches
+from farfield.training.progress import duration
+from farfield.training.scaling import parameters, training_memory
 from farfield.training.settings import Settings
+
+if TYPE_CHECKING:
+    import torch
+
+    from farfield.training.processes import Processes
 
 
 @dataclass(frozen=True)
@@ -25,18 +33,34 @@ class Estimate:
     @property
     def sentence(self) -> str:
         return (
-            f"{self.parameters:,} parameters; on this machine about {_duration(self.seconds)} "
+            f"{self.parameters:,} parameters; on this machine about {duration(self.seconds)} "
             f"({self.tokens_per_second:,.0f} tokens/s) and {self.memory / 1e9:.1f} GB of memory."
         )
 
 
-def measure(config: Any, settings: Settings, micro_batch: int, accumulate: int, steps: int) -> Estimate:
+def expectation(config: Any, settings: Settings, processes: Processes, steps: int, divided: bool) -> str:
+    """What the rest of a run will take, in a sentence: measured, or where that would not fit, from the formulas."""
+    import torch
+
+    parts = micro_batches(settings.batch, settings.micro_batch, processes.count, 0)
+    if not divided:
+        try:
+            return measure(config, settings, max(map(len, parts)), len(parts), steps, processes.device).sentence
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()
+    size = settings.model_copy(update={"vocabulary": config.vocab_size})
+    memory = training_memory(size, gpus=processes.count, shard=divided)
+    return f"{parameters(size):,} parameters; each of {processes.count} processes needs about {memory / 1e9:.1f} GB."
+
+
+def measure(
+    config: Any, settings: Settings, micro_batch: int, accumulate: int, steps: int, device: torch.device | str
+) -> Estimate:
     """Time one update of a model like this one, on a copy: the run itself is not touched."""
     import torch
 
     from farfield.nn.decoder.model import FarfieldForCausalLM
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         before = _peak_memory()
         model = FarfieldForCausalLM(config).to(device).train()
@@ -67,7 +91,7 @@ def measure(config: Any, settings: Settings, micro_batch: int, accumulate: int, 
     )
 
 
-def _update(model: Any, optimizer: Any, rows: int, length: int, device: str) -> float:
+def _update(model: Any, optimizer: Any, rows: int, length: int, device: Any) -> float:
     """One update on random tokens; the time of its forward pass."""
     import torch
 
@@ -78,7 +102,7 @@ def _update(model: Any, optimizer: Any, rows: int, length: int, device: str) -> 
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
-    if device == "cuda":
+    if ids.device.type == "cuda":
         torch.cuda.synchronize()
     return forward
 
@@ -100,10 +124,3 @@ def peak_memory() -> int:
         return int(found[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _duration(seconds: float) -> str:
-    for unit, length in (("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.1f} {unit}"
-    return f"{seconds:.0f} seconds"

@@ -1,94 +1,101 @@
-"""What a person sees of a run while it trains: a bar with loss, tokens a second and time left; and the loggers."""
+"""What a person sees of a run while it trains: loss, tokens a second, and the time that is left."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import time
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from transformers.trainer_callback import TrainerCallback
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from farfield.training.settings import Settings
 
-LOGGERS = ("tensorboard", "trackio", "wandb")
 
+class Pace:
+    """How long updates, evaluations and saves take, and so how long the rest of a run will.
 
-def loggers(choice: str) -> list[str] | str:
-    """The loggers to report to: a name, several with commas, `none`, or `auto` for those that are installed.
-
-    wandb sends to another machine, so `auto` takes it only where the user has set it up (WANDB_API_KEY or WANDB_MODE).
+    Each kind is timed by itself: an evaluation that comes every thousand steps must not make the steps look slow. Of
+    the steps the last minute counts (at least 20 of them), because the first ones are slower and machines change.
     """
-    if choice == "none":
-        return "none"
-    if choice != "auto":
-        named = [name.strip() for name in choice.split(",")]
-        for name in named:
-            if name not in LOGGERS:
-                raise ValueError(f"There is no logger {name!r}: choose auto, none, or from {', '.join(LOGGERS)}.")
-            if importlib.util.find_spec(name) is None:
-                raise ValueError(f"The logger {name} is not installed: pip install {name}.")
-        return named
-    found = [name for name in LOGGERS if importlib.util.find_spec(name) is not None]
-    if not ({"WANDB_API_KEY", "WANDB_MODE"} & set(os.environ)):
-        found = [name for name in found if name != "wandb"]
-    return found or "none"
+
+    WINDOW, FEWEST = 60.0, 20
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+        self.settings, self.clock = settings, clock
+        self.steps: deque[float] = deque()
+        self.rare: dict[str, list[float]] = {"evaluation": [], "save": []}
+        self.first: float | None = None
+
+    @contextmanager
+    def timed(self, kind: str) -> Iterator[None]:
+        """Time a step, an evaluation or a save."""
+        start = self.clock()
+        yield
+        seconds = self.clock() - start
+        if kind != "step":
+            self.rare[kind].append(seconds)
+        elif self.first is None:
+            self.first = seconds  # it touches memory and compiles
+        else:
+            self.steps.append(seconds)
+            while len(self.steps) > self.FEWEST and sum(self.steps) - self.steps[0] > self.WINDOW:
+                self.steps.popleft()
+
+    @property
+    def seconds_per_step(self) -> float:
+        """The mean over the last minute; the first step alone while there is no other."""
+        return sum(self.steps) / len(self.steps) if self.steps else self.first or 0.0
+
+    def left(self, step: int) -> float:
+        """Seconds from the end of a step to the end of the run."""
+        settings, seconds = self.settings, (self.settings.steps - step) * self.seconds_per_step
+        for kind, every in (("evaluation", settings.evaluate_every), ("save", settings.save_every)):
+            times = self.rare[kind]
+            to_come = settings.steps // every - step // every + (settings.steps % every > 0)
+            # before the first: an evaluation reads its tokens once, and a step goes over its own about three times
+            share = settings.evaluate_tokens / (3 * settings.batch * settings.length) if kind == "evaluation" else 0.0
+            seconds += to_come * (sum(times[-5:]) / len(times[-5:]) if times else share * self.seconds_per_step)
+        return seconds
 
 
-class ProgressBar(TrainerCallback):
-    """A rich progress bar on a terminal; elsewhere, as in a log file, a line every half a minute."""
+class ProgressBar:
+    """A bar on a terminal; elsewhere, as in a log file, a line every half a minute."""
 
     SECONDS = 30.0
 
-    def __init__(self, settings: Settings, shown: bool = True) -> None:
-        self.settings, self.shown = settings, shown
-        self.loss = float("nan")
+    def __init__(self, settings: Settings, step: int, shown: bool = True) -> None:
+        self.settings, self.shown, self.pace = settings, shown, Pace(settings)
+        self.loss, self.last_line = float("nan"), time.monotonic()
         self.console = Console(stderr=True)
-        self.bar: Progress | None = None
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.started = self.told = time.monotonic()
-        self.first_step = state.global_step
-        if not (self.shown and self.console.is_terminal):
-            return
-        self.bar = Progress(
-            TextColumn("training"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[status]}"),
-            TimeRemainingColumn(),
-            console=self.console,
-            transient=True,
-        )
-        self.task = self.bar.add_task("", total=self.settings.steps, completed=state.global_step, status="")
-        self.bar.start()
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        now = time.monotonic()
-        done = (state.global_step - self.first_step) * self.settings.batch * self.settings.length
-        status = f"loss {self.loss:.3f}  {done / max(now - self.started, 1e-9):,.0f} tokens/s"
+        columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"))
+        live = shown and self.console.is_terminal
+        self.bar = Progress(*columns, console=self.console, transient=True) if live else None
         if self.bar is not None:
-            self.bar.update(self.task, completed=state.global_step, status=status)
-        elif self.shown and now - self.told > self.SECONDS:
-            self.told = now
-            pace = (now - self.started) / (state.global_step - self.first_step)
-            left = (self.settings.steps - state.global_step) * pace
-            self.console.print(
-                f"step {state.global_step} of {self.settings.steps}  {status}  {left:.0f} s left",
-                markup=False,
-                highlight=False,
-            )
+            self.task = self.bar.add_task("", total=settings.steps, completed=step, status="")
+            self.bar.start()
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        self.loss = (logs or {}).get("loss", self.loss)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.close()
+    def moved(self, step: int) -> None:
+        """Show where the run is."""
+        tokens = self.settings.batch * self.settings.length / max(self.pace.seconds_per_step, 1e-9)
+        status = f"loss {self.loss:.3f}  {tokens:,.0f} tokens/s  {duration(self.pace.left(step))} left"
+        if self.bar is not None:
+            self.bar.update(self.task, completed=step, status=status)
+        elif self.shown and time.monotonic() - self.last_line > self.SECONDS:
+            self.last_line = time.monotonic()
+            line = f"step {step} of {self.settings.steps}  {status}"
+            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         """Take the bar off the terminal, however the run ended."""
         if self.bar is not None:
             self.bar.stop()
-            self.bar = None
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    for unit, length in (("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} seconds"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from farfield.data import durable
 from farfield.data.tokenizer import for_transformers
 from farfield.training.checkpoint import Checkpoint, newest_checkpoint
-from farfield.training.settings import Settings, difference, settings_from, with_new_names
+from farfield.training.settings import LATER, Settings, difference, settings_from, with_new_names
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -79,13 +79,21 @@ def refuse_difference(run: Path, before: dict[str, Any], now: dict[str, Any]) ->
         )
 
 
+def refuse_other_run(run: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """The same for whole configurations; what only one of two versions of transformers writes does not count."""
+    old, new = flat(before), flat(now)
+    common = {name for name in {*old, *new} if "." in name or (name in old and name in new)}
+    refuse_difference(run, {name: old.get(name) for name in common}, {name: new.get(name) for name in common})
+
+
 def flat(config: dict[str, Any]) -> dict[str, Any]:
     """A configuration without nesting, and without what an update of transformers changes."""
     table = {name: value for name, value in config.items() if name not in ("training", "transformers_version")}
     training = config.get("training")
     for part in ("settings", "identity"):
         inner = training.get(part) if isinstance(training, dict) else None
-        inner = with_new_names(inner) if isinstance(inner, dict) else {}
+        added = {key: Settings.model_fields[key].default for key in LATER} if part == "settings" else {}
+        inner = {**added, **with_new_names(inner)} if isinstance(inner, dict) else {}
         table |= {f"{part}.{name}": value for name, value in inner.items()}
     return table
 
@@ -107,11 +115,11 @@ def finished_steps(run: Path) -> int | None:
 def prepare(run: Path, config: dict[str, Any], tokenizer: Tokenizer, say: Callable[[str], None]) -> Checkpoint | None:
     """Check that the folder is of this run, find its newest checkpoint, and write what every run folder has."""
     if (run / CONFIG).exists():
-        refuse_difference(run, flat(read_config(run)), flat(config))
+        refuse_other_run(run, read_config(run), config)
     checkpoint = newest_checkpoint(run, say)
     lines = []
     if checkpoint is not None:
-        refuse_difference(run, flat(json.loads((checkpoint.folder / CONFIG).read_bytes())), flat(config))
+        refuse_other_run(run, json.loads((checkpoint.folder / CONFIG).read_bytes()), config)
         lines = json.loads((checkpoint.folder / STATE).read_bytes())["log_history"]
     (run / FAILURE).unlink(missing_ok=True)
     (run / FINISHED).unlink(missing_ok=True)

@@ -62,6 +62,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 OLD_NAMES = {"tokeniser": "tokenizer"}  # of settings, in run folders of earlier versions
+LATER = {"schedule"}  # settings that earlier versions did not have
 
 
 @Parameter(name="*")
@@ -115,6 +116,8 @@ class Settings(BaseModel):
     """Peak learning rate."""
     warmup: Annotated[int, Field(ge=0)] = 100
     """Updates until the peak."""
+    schedule: Literal["inverse-square-root", "cosine"] = "inverse-square-root"
+    """How the learning rate falls after its peak."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
     """Decoupled weight decay."""
     betas: Annotated[tuple[float, float], Parameter(negative="")] = (0.9, 0.98)
@@ -172,7 +175,8 @@ class Settings(BaseModel):
     def identity(self) -> dict[str, Any]:
         """What a digest of the settings is made of: the first version's table, so that it outlives new versions."""
         old = {new: name for name, new in OLD_NAMES.items()}
-        return {old.get(name, name): value for name, value in self.model_dump(mode="json").items()}
+        usual = {name for name in LATER if getattr(self, name) == Settings.model_fields[name].default}
+        return {old.get(name, name): value for name, value in self.model_dump(mode="json", exclude=usual).items()}
 
 
 def with_new_names(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,7 +197,7 @@ def settings_from(fields: Any, where: str) -> Settings:
     """Settings from a stored table, which is untrusted: whole, and of the right types without conversion."""
     if not isinstance(fields, Mapping):
         raise ValueError(f"The settings in {where} are not a table of names and values.")
-    missing = [name for name in Settings.model_fields if name not in {"preset", *with_new_names(fields)}]
+    missing = [name for name in Settings.model_fields if name not in {"preset", *LATER, *with_new_names(fields)}]
     if missing:
         raise ValueError(f"The setting {missing[0]!r} is missing (in {where}).")
     if fields["encoding"] == "":

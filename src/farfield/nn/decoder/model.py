@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForCausalLM
+from torch.utils.checkpoint import checkpoint
+from transformers import AutoModelForCausalLM
 from transformers import initialization as init
 from transformers.cache_utils import Cache, DynamicCache
 from transformers.generation import GenerationMixin
@@ -81,25 +82,24 @@ class Placement:
 class Dropout:
     """The dropout of one forward pass; with a seed for each sample, the same whatever shares its batch.
 
-    So a run's dropout is a function of the sample alone: it needs no state to resume, and one process draws for a
-    sample exactly what two would.
+    So a run's dropout is a function of the sample and of the place in the network: it needs no state to resume, one
+    process draws for a sample exactly what two would, and a layer that is computed twice draws the same twice.
     """
 
     def __init__(self, share: float, seeds: Sequence[int] | None) -> None:
-        self.share, self.seeds, self.place = share, seeds, 0
+        self.share, self.seeds = share, seeds
         self.threshold = round(share * 65_536)  # of 16 random bits, which are four times cheaper than a float
 
-    def __call__(self, x_BND: Tensor) -> Tensor:
+    def __call__(self, x_BND: Tensor, place: int) -> Tensor:
         if self.threshold == 0:
             return x_BND
-        self.place += 1
         if self.seeds is None:
             return nn.functional.dropout(x_BND, self.share)
         size = x_BND[0].numel()
         bits = torch.empty(len(x_BND), -(-size // 4), dtype=torch.int64, device=x_BND.device)
         draw = torch.Generator(device=x_BND.device)
         for row, seed in zip(bits, self.seeds, strict=True):
-            row.random_(-(1 << 63), None, generator=draw.manual_seed(_mixed(seed + self.place)))
+            row.random_(-(1 << 63), None, generator=draw.manual_seed(_mixed(seed + place)))
         kept = bits.view(torch.int16)[:, :size].view(x_BND.shape) >= self.threshold - 32_768
         return x_BND * kept.to(x_BND.dtype).mul_(65_536 / (65_536 - self.threshold))
 
@@ -148,6 +148,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: FarfieldConfig, layer: int) -> None:
         super().__init__()
+        self.gradient_checkpointing = False  # set by `model.gradient_checkpointing_enable()`
         self.attention_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.attention = SelfAttention(config, layer)
         self.feed_forward_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
@@ -155,8 +156,14 @@ class DecoderLayer(nn.Module):
         self.down = nn.Linear(config.intermediate_size, config.hidden_size)
 
     def forward(self, x_BND: Tensor, place: Placement, dropout: Dropout) -> Tensor:
-        x_BND = x_BND + dropout(self.attention(self.attention_norm(x_BND), place))
-        return x_BND + dropout(self.down(torch.relu(self.up(self.feed_forward_norm(x_BND)))))
+        if self.gradient_checkpointing and self.training:
+            return checkpoint(self._forward, x_BND, place, dropout, use_reentrant=False)
+        return self._forward(x_BND, place, dropout)
+
+    def _forward(self, x_BND: Tensor, place: Placement, dropout: Dropout) -> Tensor:
+        first = 2 + 2 * self.attention.layer  # 1 is the place after the embedding
+        x_BND = x_BND + dropout(self.attention(self.attention_norm(x_BND), place), first)
+        return x_BND + dropout(self.down(torch.relu(self.up(self.feed_forward_norm(x_BND)))), first + 1)
 
 
 class FarfieldForCausalLM(PreTrainedModel, GenerationMixin):
@@ -166,6 +173,7 @@ class FarfieldForCausalLM(PreTrainedModel, GenerationMixin):
     base_model_prefix = "decoder"
     main_input_name = "input_ids"
     accepts_loss_kwargs = False
+    supports_gradient_checkpointing = True
     _no_split_modules = ("DecoderLayer",)
     _supports_sdpa = True
 
@@ -227,7 +235,10 @@ class FarfieldForCausalLM(PreTrainedModel, GenerationMixin):
         place = Placement(self.position, position_ids, cache, window, mask)
         seeds = None if sample_seeds is None else sample_seeds.tolist()
         dropout = Dropout(self.config.dropout if self.training else 0.0, seeds)
-        x = dropout(x)
+        x = dropout(x, 1)
+        if self.is_gradient_checkpointing and self.training:  # what layers share must not be computed inside of one
+            for number in range(self.position.sets):
+                place.bias(number, past + x.shape[1], x.device)
         for layer in self.layers:
             if every is not None:
                 every.append(x)
@@ -311,5 +322,4 @@ def _token_mask(attention_mask: Tensor | None, keys: int) -> Tensor | None:
     return None if bool(mask.all()) else mask
 
 
-AutoConfig.register(FarfieldConfig.model_type, FarfieldConfig, exist_ok=True)
 AutoModelForCausalLM.register(FarfieldConfig, FarfieldForCausalLM, exist_ok=True)
