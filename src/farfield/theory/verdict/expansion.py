@@ -19,7 +19,7 @@ from flint import arb
 
 from farfield.formula import Node, build
 from farfield.theory.errors import MoreTermsError, UndecidedError
-from farfield.theory.exact import constants
+from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
 from farfield.theory.verdict.monomials import UNIT, Mono, ell, sum_node
 from farfield.theory.verdict.regions import Region
@@ -357,8 +357,8 @@ class Engine:
             return functools.reduce(lambda a, i: a * (e - rational(i)) * rational(Fraction(1, i + 1)), range(k), ONE)
 
         def bound(order: int, size: Any) -> Any:
-            x = constants.ball(e) - order - 1
+            x = signs.ball(e) - order - 1
             growth = (x * (1 + size).log()).exp() if x > 0 else (x * (1 - size).log()).exp()
-            return abs(constants.ball(binomial(order + 1))) * growth
+            return abs(signs.ball(binomial(order + 1))) * growth
 
         return self.times_mono(self.scale(self.series(d, binomial, bound), lead), self.raised(m, e))
