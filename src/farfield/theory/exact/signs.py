@@ -75,6 +75,18 @@ def sign(c: Const) -> int:
     raise UndecidedError(f"cannot decide whether the constant {text(c)} is zero")
 
 
+def hidden_rational(c: Const) -> Fraction | None:
+    """The simple rational number that a constant without parameters is, proven; None if it is none."""
+    if c.rational is not None:
+        return c.rational
+    with ctx.workprec(128):
+        value = ball(c)
+    if not abs(value) < 10**9:
+        return None
+    near = Fraction(float(value.mid())).limit_denominator(1000)
+    return near if value.contains(ball(near)) and sign(c - near) == 0 else None
+
+
 def known_sign(c: Const) -> int | None:
     """The sign of a constant without parameters, or None if it cannot be proven."""
     try:

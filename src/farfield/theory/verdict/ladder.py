@@ -128,7 +128,7 @@ def _rung(engine: Asymptotic, g: Expansion, depth: int) -> tuple[str, Const | No
             return "diverges", high, say(shown, ", below 1")
         ends = f"{constants.text(low)} and {constants.text(high)}"
         raise UndecidedError(f"the exponent oscillates between {ends}, across 1")
-    same = bool(g.terms) and g.terms[0][0] == target
+    same = bool(g.terms) and engine.compare(g.terms[0][0], target) == 0
     ratio = g.terms[0][1] if same else ZERO
     gap = sign(ratio - ONE)
     shown = say("tends to ", constants.node(ratio))
