@@ -8,17 +8,25 @@ bisection on j. The reference values are those of tests/oracles/trf.json, which 
 the further formulas a sum of 20,000 terms in 128 bits. `draw` and the plain sum get four times as many terms as the
 answer needs, up to four million; an answer that needs more counts as not reached. mpmath gets half a second a value.
 Times are seconds of processor time for one value, from the text of the formula on, with nothing kept from before.
+
+The last row is `design("type1", 4096)` against this repository's own commit e4b7305, which is unpacked from its history
+and timed in turn with the present one: the best of five runs of each, five reaches a run.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import io
 import json
 import math
 import os
 import platform
 import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -27,14 +35,13 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from flint import arb, fmpq
+from flint import arb, ctx, fmpq
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from farfield.formula import Node, parse
 from farfield.formula.algebras import Algebra, evaluate
-from farfield.theory.exact.precision import precision
 from farfield.theory.fields.receptive import trf
 from farfield.theory.sums import evaluation, series
 
@@ -164,7 +171,7 @@ METHODS: dict[str, Callable[[str, str, int], int | None]] = {
 def by_hand(text: str, epsilon: str) -> int:
     """The definition on 20,000 terms in 128 bits, whose rest is beyond counting."""
     share = Fraction(epsilon)
-    with precision(128):
+    with ctx.workprec(128):
         weight, tails = evaluation.Weight(parse(text)), [arb(0)]
         for t in range(19_999, -1, -1):
             tails.append(tails[-1] + weight(t))
@@ -232,6 +239,39 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return out
 
 
+BEFORE = "e4b7305"
+DESIGN = """
+import time
+import farfield as ff
+ff.design("type1", 1000)
+times = []
+for reach in range(4096, 4101):
+    before = time.process_time()
+    ff.design("type1", reach)
+    times.append(time.process_time() - before)
+print(min(times))
+"""
+
+
+def design_row() -> dict[str, Any]:
+    """The time of one design now and at an earlier commit, in turn; nothing if there is no history to unpack."""
+    with tempfile.TemporaryDirectory() as folder:
+        archive = subprocess.run(["git", "archive", BEFORE, "src"], cwd=ROOT, capture_output=True, check=False)
+        if archive.returncode:
+            return {}
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as packed:
+            packed.extractall(folder, filter="data")
+        times: dict[str, list[float]] = {"now": [], "before": []}
+        for _ in range(5):
+            for name, place in (("before", Path(folder) / "src"), ("now", ROOT / "src")):
+                environment = {**os.environ, "PYTHONPATH": str(place)}
+                run = subprocess.run(
+                    [sys.executable, "-c", DESIGN], env=environment, capture_output=True, text=True, check=True
+                )
+                times[name].append(float(run.stdout))
+    return {name: min(values) for name, values in times.items()} | {"commit": BEFORE}
+
+
 def machine() -> dict[str, Any]:
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -260,7 +300,11 @@ def markdown(result: dict[str, Any]) -> str:
     lines += ["", "| goal | limit | measured | |", "| --- | ---: | ---: | --- |"]
     for name, g in result["goals"].items():
         lines.append(f"| {name} | {g['limit']:g} | {g['measured']:.5g} | {'PASS' if g['pass'] else 'MISS'} |")
-    return "\n".join(lines) + "\n\n" + (__doc__ or "").split("\n\n")[-1]
+    if result["design"]:
+        d = result["design"]
+        lines += ["", '| `design("type1", 4096)` | s |', "| --- | ---: |", f"| Farfield | {d['now']:.5f} |"]
+        lines += [f"| Farfield at {d['commit']} | {d['before']:.5f} |", f"| ratio | {d['before'] / d['now']:.1f} |"]
+    return "\n".join(lines) + "\n\n" + "\n\n".join((__doc__ or "").split("\n\n")[-2:])
 
 
 def main() -> None:
@@ -269,7 +313,7 @@ def main() -> None:
     save = parser.parse_args().save
     trf("-log(t+1)**1.5", "0.1")  # imports are not timed
     rows = [measure(case) for case in track(cases(), description="values")]
-    result = {"machine": machine(), **summary(rows), "rows": rows}
+    result = {"machine": machine(), **summary(rows), "design": design_row(), "rows": rows}
     console = Console()
     table = Table("method", "right", "wrong", "not reached", "median s", "worst s", title="receptive fields")
     for name, r in result["methods"].items():
@@ -283,6 +327,10 @@ def main() -> None:
         if name != "Farfield":
             ratio = r["median"] / best["median"] if best["median"] else math.inf
             console.print(f"ours {best['median']:.5f} s, {name} {r['median']:.5f} s, ratio {ratio:.2f}, {machine()}")
+    if result["design"]:
+        d = result["design"]
+        ratio = d["before"] / d["now"]
+        console.print(f"design: ours {d['now']:.5f} s, commit {d['commit']} {d['before']:.5f} s, ratio {ratio:.2f}")
     if save:
         folder = ROOT / "docs" / "benchmarks"
         (folder / "receptive.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -1,48 +1,80 @@
 """Exact real constants: sums of products of known numbers, with rational coefficients and parameters kept as names.
 
-A constant is a polynomial over *atoms*: pi, fractional powers of primes, logarithms of primes, exponentials,
+A constant is a polynomial over *atoms*: pi, fractional powers of primes, logarithms of primes, exponentials, cosines,
 parameters, and whatever else is kept whole. Everything stays exact, so that 1.0000001 is not 1 and
-sqrt(2)*sqrt(3) - sqrt(6) is 0. Signs are proven with balls; zero is proven by the form itself or, for radicals, by a
-separation bound (Burnikel, Fleischer, Mehlhorn, Schirra 2000).
+sqrt(2)*sqrt(3) - sqrt(6) is 0. Signs are proven in signs.py; whoever takes a root or a logarithm knows the sign.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, fmpq, fmpz
+from flint import ctx, fmpz
 
 from farfield.formula import Node, build
-from farfield.formula.text import text as spelt
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact.precision import precision
+
+LONGEST = 1 << 20  # bits of an integer that is written out
+_KINDS = ("pi", "prime", "log prime", "exp", "cos", "sin", "abs", "sum", "log", "floor", "param")
+_POSITIVE = {"pi", "prime", "log prime", "exp"}
 
 
-@dataclass(frozen=True, slots=True)
 class Atom:
-    """A number that is kept whole: its kind, a text that identifies it, and what it is made of."""
+    """A number that is kept whole: its kind, and what it is made of.
 
-    kind: str  # "pi" "prime" "logprime" "exp" "param" "abs" "logabs" "whole" "cos" "sin" "floor"
-    key: str
-    made_of: Any = field(compare=False, repr=False)
+    "pi"; "prime" p; "log prime" p; "exp", "cos", "sin", "abs", "log" (of the absolute value) and "floor" of a
+    constant; "sum", a constant of several terms under a power; "param", a name.
+    """
+
+    __slots__ = ("_hash", "_rank", "kind", "made_of")
+
+    def __init__(self, kind: str, made_of: Any = None):
+        self.kind, self.made_of = kind, made_of
+        self._hash = hash((kind, made_of))
+        self._rank: tuple[Any, ...] | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Atom) or self._hash != other._hash:
+            return False
+        return self.kind == other.kind and self.made_of == other.made_of
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Where the atom stands in an order that does not depend on the run."""
+        if self._rank is None:
+            inside = self.made_of.rank if isinstance(self.made_of, Const) else self.made_of or 0
+            self._rank = (_KINDS.index(self.kind), inside)
+        return self._rank
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The names that occur in it."""
+        if self.kind == "param":
+            return frozenset((self.made_of,))
+        return self.made_of.parameters if isinstance(self.made_of, Const) else frozenset()
 
 
 Monomial = tuple[tuple[Atom, Fraction], ...]
-_ALGEBRAIC, _POSITIVE = {"prime", "whole"}, {"pi", "prime", "logprime", "exp", "abs"}
 
 
 class Const:
     """An exact constant; arithmetic returns exact constants."""
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_hash", "_parameters", "_rank", "terms")
 
     def __init__(self, terms: dict[Monomial, Fraction]):
         self.terms = {m: c for m, c in terms.items() if c}
         self._hash = hash(frozenset(self.terms.items()))
+        self._rank: tuple[Any, ...] | None = None
+        self._parameters: frozenset[str] | None = None
 
     def __hash__(self) -> int:
         return self._hash
@@ -58,27 +90,40 @@ class Const:
         return self.terms.get(()) if len(self.terms) == 1 else None
 
     @property
+    def whole(self) -> int | None:
+        """The value if it is plainly a whole number."""
+        q = self.rational
+        return int(q) if q is not None and q.denominator == 1 else None
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Where the constant stands in an order that does not depend on the run."""
+        if self._rank is None:
+            ranks = ((tuple((a.rank, e) for a, e in m), q) for m, q in self.terms.items())
+            self._rank = tuple(sorted(ranks))
+        return self._rank
+
+    @property
     def parameters(self) -> frozenset[str]:
         """The names that occur anywhere in it."""
-        found: set[str] = set()
-        for monomial in self.terms:
-            for atom, _ in monomial:
-                found |= {atom.key} if atom.kind == "param" else _made_of(atom).parameters
-        return frozenset(found)
+        if self._parameters is None:
+            self._parameters = frozenset().union(*(a.parameters for m in self.terms for a, _ in m))
+        return self._parameters
 
-    def __add__(self, other: Const) -> Const:
+    def __add__(self, other: Const | Fraction | int) -> Const:
         terms = dict(self.terms)
-        for m, c in other.terms.items():
+        for m, c in exactly(other).terms.items():
             terms[m] = terms.get(m, Fraction(0)) + c
         return Const(terms)
 
     def __neg__(self) -> Const:
         return Const({m: -c for m, c in self.terms.items()})
 
-    def __sub__(self, other: Const) -> Const:
-        return self + -other
+    def __sub__(self, other: Const | Fraction | int) -> Const:
+        return self + -exactly(other)
 
-    def __mul__(self, other: Const) -> Const:
+    def __mul__(self, other: Const | Fraction | int) -> Const:
+        other = exactly(other)
         a, b = self.rational, other.rational
         if a is not None:
             return Const({m: a * c for m, c in other.terms.items()})
@@ -90,8 +135,8 @@ class Const:
                 total = total + _product(m1 + m2, c1 * c2)
         return total
 
-    def __truediv__(self, other: Const) -> Const:
-        return self * power(other, Fraction(-1))
+    def __truediv__(self, other: Const | Fraction | int) -> Const:
+        return self * power(exactly(other), Fraction(-1))
 
     def __repr__(self) -> str:
         return text(self)
@@ -102,23 +147,21 @@ def rational(value: Fraction | int) -> Const:
     return Const({(): Fraction(value)})
 
 
-ZERO, ONE = Const({}), rational(1)
+def exactly(value: Const | Fraction | int) -> Const:
+    """A constant, or a rational number as one."""
+    return value if isinstance(value, Const) else rational(value)
 
 
-def _atom(kind: str, key: str, made_of: Any = None) -> Const:
-    return Const({((Atom(kind, key, made_of), Fraction(1)),): Fraction(1)})
+def _atom(kind: str, made_of: Any = None, exponent: Fraction | int = 1) -> Const:
+    return Const({((Atom(kind, made_of), Fraction(exponent)),): Fraction(1)})
 
 
-PI = _atom("pi", "pi")
+ZERO, ONE, PI = Const({}), rational(1), _atom("pi")
 
 
 def parameter(name: str) -> Const:
     """A parameter that has no value yet."""
     return _atom("param", name)
-
-
-def _made_of(atom: Atom) -> Const:
-    return atom.made_of if isinstance(atom.made_of, Const) else ZERO
 
 
 def _product(pairs: Monomial, coefficient: Fraction) -> Const:
@@ -131,46 +174,72 @@ def _product(pairs: Monomial, coefficient: Fraction) -> Const:
     for atom, e in exponents.items():
         if e == 0:
             continue
-        if atom.kind == "prime":
-            whole = math.floor(e)
-            coefficient *= Fraction(atom.made_of) ** whole
-            e -= whole
-        elif atom.kind == "whole" and e.denominator == 1 and e > 0:
+        if atom.kind == "prime" and abs(e) * atom.made_of.bit_length() < LONGEST:
+            coefficient *= Fraction(atom.made_of) ** math.floor(e)
+            e -= math.floor(e)
+        elif atom.kind == "sum" and e.denominator == 1 and e > 0:
             expand += [atom.made_of] * int(e)
             continue
         elif atom.kind == "abs" and e.denominator == 1 and e % 2 == 0:
             expand.append(power(atom.made_of, e))
             continue
+        elif atom.kind == "sin" and e.denominator == 1 and e > 1:
+            expand += [ONE - power(_atom("cos", atom.made_of), Fraction(2))] * int(e // 2)
+            e %= 2
+        elif atom.kind == "cos" and e.denominator == 1 and e > 1 and _turns(atom.made_of) is not None:
+            expand.append(_power_of_cosine(atom.made_of, int(e)))
+            continue
         if e:
             keep.append((atom, e))
-    result = Const({tuple(sorted(keep, key=lambda p: (p[0].kind, p[0].key))): coefficient})
+    turning = [i for i, (a, e) in enumerate(keep) if a.kind == "cos" and e == 1 and _turns(a.made_of) is not None]
+    if len(turning) > 1:  # of two roots of unity: cos x cos y is a sum
+        (x, _), (y, _) = keep[turning[0]], keep[turning[1]]
+        rest = tuple(p for i, p in enumerate(keep) if i not in turning[:2])
+        both = trigonometric("cos", x.made_of + y.made_of) + trigonometric("cos", x.made_of - y.made_of)
+        result = both * _product(rest, coefficient / 2)
+    else:
+        result = Const({tuple(sorted(keep, key=lambda p: p[0].rank)): coefficient})
     for c in expand:
         result = result * c
     return result
+
+
+@functools.lru_cache(maxsize=4096)
+def factors(n: int) -> tuple[tuple[int, int], ...]:
+    """Prime factors of a positive integer; what is left of a large one after small primes is kept whole."""
+    if n.bit_length() <= 160:
+        return tuple((int(p), int(e)) for p, e in fmpz(n).factor())
+    found = []
+    for p in (2, 3, 5, 7, 11, 13):
+        times = 0
+        while n % p == 0:
+            n, times = n // p, times + 1
+        found += [(p, times)] * bool(times)
+    return (*found, *([(n, 1)] if n > 1 else []))
+
+
+def _rational_power(q: Fraction, e: Fraction) -> Const:
+    """A positive rational to a rational power."""
+    if e.denominator == 1 and abs(e) * max(q.numerator.bit_length(), q.denominator.bit_length()) < LONGEST:
+        return rational(q ** int(e))
+    pairs = []
+    for n, sign in ((q.numerator, 1), (q.denominator, -1)):
+        pairs += [(Atom("prime", p), sign * m * e) for p, m in factors(n) if n > 1]
+    return _product(tuple(pairs), Fraction(1))
 
 
 def _single(c: Const) -> tuple[Monomial, Fraction] | None:
     return next(iter(c.terms.items())) if len(c.terms) == 1 else None
 
 
-def _absolute(atom: Atom) -> Atom:
-    return Atom("abs", atom.key, Const({((atom, Fraction(1)),): Fraction(1)}))
+def _size(atom: Atom, whole: bool) -> Const:
+    """The absolute value of an atom that stands under a whole power, or under a root (which is positive then)."""
+    own = Const({((atom, Fraction(1)),): Fraction(1)})
+    if atom.kind in _POSITIVE or atom.kind == "abs" or not whole:
+        return own
+    from farfield.theory.exact.signs import sign
 
-
-@functools.lru_cache(maxsize=4096)
-def _factors(n: int) -> tuple[tuple[int, int], ...]:
-    """Prime factors of a positive integer; a large one is kept whole, which only makes zero harder to see."""
-    if n.bit_length() > 160:
-        return ((n, 1),)
-    return tuple((int(p), int(e)) for p, e in fmpz(n).factor())
-
-
-def _rational_power(q: Fraction, e: Fraction) -> Const:
-    """A positive rational to a rational power."""
-    pairs = []
-    for n, sign in ((q.numerator, 1), (q.denominator, -1)):
-        pairs += [(Atom("prime", str(p), p), sign * m * e) for p, m in _factors(n) if n > 1]
-    return _product(tuple(pairs), Fraction(1))
+    return own if not atom.parameters and sign(own) > 0 else _atom("abs", own)
 
 
 def power(c: Const, e: Fraction) -> Const:
@@ -183,17 +252,31 @@ def power(c: Const, e: Fraction) -> Const:
     if e.denominator == 1 and 0 < e <= 4:
         return functools.reduce(lambda a, b: a * b, [c] * int(e))
     single = _single(c)
-    if single is not None:
-        monomial, q = single
-        if e.denominator == 1:
-            sign = -1 if q < 0 and e % 2 else 1
-            return _product(tuple((a, x * e) for a, x in monomial), sign * abs(q) ** int(e))
-        positive = tuple((a if a.kind in {*_POSITIVE, "whole"} else _absolute(a), x * e) for a, x in monomial)
-        return _rational_power(abs(q), e) * _product(positive, Fraction(1))
-    lead = next(iter(c.terms.values()))
-    scale = abs(lead)
-    core = Const({m: v / scale for m, v in c.terms.items()})
-    return _rational_power(scale, e) * Const({((Atom("whole", text(core), core), e),): Fraction(1)})
+    if single is None:
+        return _power_of_sum(c, e)
+    monomial, q = single
+    if e.denominator == 1:
+        sign = -1 if q < 0 and e % 2 else 1
+        return _product(tuple((a, x * e) for a, x in monomial), Fraction(sign)) * _rational_power(abs(q), e)
+    result = _rational_power(abs(q), e)
+    for atom, x in monomial:  # the product is positive, and so it is the product of the absolute values
+        inside = _single(_size(atom, x.denominator == 1))
+        assert inside is not None
+        result = result * _product(((inside[0][0][0], x * e),), Fraction(1))
+    return result
+
+
+def _power_of_sum(c: Const, e: Fraction) -> Const:
+    """A power of several terms; one that is made of plain numbers is kept with a positive sum."""
+    scale = abs(next(iter(c.terms.values())))
+    core, sign = c * (1 / scale), 1
+    if not core.parameters:
+        from farfield.theory.exact import signs
+
+        if signs.sign(core) < 0:
+            assert e.denominator == 1, "a root of something negative"
+            core, sign = -core, (-1) ** (int(e) % 2)
+    return _rational_power(scale, e) * _atom("sum", core, e) * sign
 
 
 def log(c: Const) -> Const:
@@ -201,40 +284,46 @@ def log(c: Const) -> Const:
     single = _single(c)
     if single is None:
         scale = abs(next(iter(c.terms.values())))
-        core = Const({m: v / scale for m, v in c.terms.items()})
-        return log(rational(scale)) + _atom("logabs", text(core), core)
+        return log(rational(scale)) + _log_atom(c * (1 / scale))
     monomial, q = single
     total = ZERO
     for n, sign in ((abs(q.numerator), 1), (q.denominator, -1)):
-        for p, m in _factors(n) if n > 1 else ():
-            total = total + rational(sign * m) * _atom("logprime", str(p), p)
+        for p, m in factors(n) if n > 1 else ():
+            total = total + _atom("log prime", p) * (sign * m)
     for atom, e in monomial:
         if atom.kind == "prime":
-            part = _atom("logprime", atom.key, atom.made_of)
+            part = _atom("log prime", atom.made_of)
         elif atom.kind == "exp":
             part = atom.made_of
-        elif atom.kind in ("abs", "whole"):
-            part = log(atom.made_of) if atom.kind == "abs" else _atom("logabs", atom.key, atom.made_of)
+        elif atom.kind in ("abs", "sum"):
+            part = log(atom.made_of) if atom.kind == "abs" else _log_atom(atom.made_of)
         else:
-            inside = Const({((atom, Fraction(1)),): Fraction(1)})
-            part = _atom("logabs", text(inside), inside)
-        total = total + rational(e) * part
+            part = _log_atom(Const({((atom, Fraction(1)),): Fraction(1)}))
+        total = total + part * e
     return total
+
+
+def _log_atom(core: Const) -> Const:
+    """log|core|, with core positive where that can be told."""
+    if not core.parameters:
+        from farfield.theory.exact.signs import sign
+
+        core = core if sign(core) > 0 else -core
+    return _atom("log", core)
 
 
 def exp(c: Const) -> Const:
     """The exponential of a constant, one factor for each term."""
     result = ONE
     for monomial, q in c.terms.items():
-        if len(monomial) == 1 and monomial[0][1] == 1 and monomial[0][0].kind in ("logprime", "logabs"):
-            atom = monomial[0][0]
-            if atom.kind == "logprime":
-                factor = _rational_power(Fraction(atom.made_of), q)
-            else:
-                factor = _product(((Atom("abs", text(atom.made_of), atom.made_of), q),), Fraction(1))
+        atom = monomial[0][0] if len(monomial) == 1 and monomial[0][1] == 1 else None
+        if atom is not None and atom.kind == "log prime":
+            factor = _rational_power(Fraction(atom.made_of), q)
+        elif atom is not None and atom.kind == "log":
+            inside = atom.made_of if not atom.made_of.parameters else _atom("abs", atom.made_of)
+            factor = power(inside, q)
         else:
-            core = Const({monomial: Fraction(1)})
-            factor = Const({((Atom("exp", text(core), core), q),): Fraction(1)})
+            factor = _atom("exp", Const({monomial: Fraction(1)}), q)
         result = result * factor
     return result
 
@@ -245,23 +334,55 @@ def real_power(base: Const, e: Const) -> Const:
     return power(base, q) if q is not None else exp(e * log(base))
 
 
+# ------------------------------------------------------------------------------------------------ waves
+def _turns(c: Const) -> Fraction | None:
+    """q if the constant is q*pi."""
+    single = _single(c)
+    if single is None or len(single[0]) != 1:
+        return None
+    (atom, e), q = single[0][0], single[1]
+    return q if atom.kind == "pi" and e == 1 else None
+
+
 def trigonometric(name: str, c: Const) -> Const:
-    """sin or cos of a constant."""
-    turns = (c / PI).rational  # in units of pi
-    if turns is not None:
-        exact = _COSINES.get((turns if name == "cos" else turns - Fraction(1, 2)) % 2)
-        if exact is not None:
-            return exact
-    return _atom(name, text(c), c)
+    """sin or cos of a constant; of a rational multiple of pi as a cosine between 0 and pi/2."""
+    turns = Fraction(0) if not c.terms else _turns(c)
+    if turns is None:
+        negative = _leads_negative(c)
+        value = _atom(name, -c if negative else c)
+        return -value if negative and name == "sin" else value
+    x = (turns if name == "cos" else turns - Fraction(1, 2)) % 2
+    x = 2 - x if x > 1 else x
+    sign, x = (-1, 1 - x) if x > Fraction(1, 2) else (1, x)
+    known = _COSINES.get(x)
+    return (_atom("cos", PI * x) if known is None else known) * sign
+
+
+def _leads_negative(c: Const) -> bool:
+    """Whether the first term has a minus sign, so that sin(-x) and sin(x) are kept as one."""
+    return min(c.terms.items(), key=lambda item: tuple((a.rank, e) for a, e in item[0]))[1] < 0
+
+
+def _power_of_cosine(angle: Const, n: int) -> Const:
+    """cos(x)**n as a sum of cosines of multiples."""
+    total = ZERO
+    for k in range(n + 1):
+        total = total + trigonometric("cos", angle * (n - 2 * k)) * math.comb(n, k)
+    return total * Fraction(1, 2**n)
 
 
 def _cosines() -> dict[Fraction, Const]:
-    """cos(x*pi) for the multiples x of 1/4 and 1/6 in [0, 2)."""
-    half = rational(Fraction(1, 2))
-    first = {Fraction(0): ONE, Fraction(1, 6): power(rational(3), Fraction(1, 2)) * half, Fraction(1, 3): half,
-             Fraction(1, 4): power(rational(2), Fraction(1, 2)) * half, Fraction(1, 2): ZERO}  # fmt: skip
-    upper = {**first, **{1 - x: -c for x, c in first.items()}}
-    return {**upper, **{2 - x: c for x, c in upper.items() if x}}
+    """cos(x*pi) for x between 0 and 1/2 where it is made of square roots."""
+    half, root = rational(Fraction(1, 2)), lambda n: power(rational(n), Fraction(1, 2))
+    return {
+        Fraction(0): ONE,
+        Fraction(1, 6): root(3) * half,
+        Fraction(1, 5): (root(5) + 1) * Fraction(1, 4),
+        Fraction(1, 4): root(2) * half,
+        Fraction(1, 3): half,
+        Fraction(2, 5): (root(5) - 1) * Fraction(1, 4),
+        Fraction(1, 2): ZERO,
+    }
 
 
 _COSINES = _cosines()
@@ -272,11 +393,16 @@ def floor(c: Const) -> Const:
     if c.rational is not None:
         return rational(math.floor(c.rational))
     if c.parameters:
-        return _atom("floor", text(c), c)
-    whole = ball(c).floor().unique_fmpz()
-    if whole is None:
-        raise UndecidedError("the floor of a constant is not certain")
-    return rational(int(whole))
+        return _atom("floor", c)
+    from farfield.theory.exact.signs import ball, sign
+
+    for bits in (64, 1024, 4096):
+        with ctx.workprec(bits):
+            value = ball(c)
+        if value.rad() < 0.25:
+            near = int((value.mid() + 0.5).floor().unique_fmpz())  # at most 3/4 away
+            return rational(near if sign(c - near) >= 0 else near - 1)
+    raise UndecidedError("the floor of a constant is not certain")
 
 
 def substitute(c: Const, name: str, value: Const) -> Const:
@@ -291,154 +417,58 @@ def substitute(c: Const, name: str, value: Const) -> Const:
 
 
 def _substituted_atom(atom: Atom, e: Fraction, name: str, value: Const) -> Const:
-    if atom.kind == "param":
-        inside = value if atom.key == name else parameter(atom.key)
-        if not inside.terms and e < 0:
-            raise UndecidedError("division by zero")
-        return power(inside, e)
-    if name not in _made_of(atom).parameters:
+    if name not in atom.parameters:
         return Const({((atom, e),): Fraction(1)})
-    inside = substitute(atom.made_of, name, value)
-    if atom.kind == "exp":
-        return power(exp(inside), e)
-    if not inside.terms and atom.kind in ("logabs", "whole"):
+    inside = value if atom.kind == "param" else substitute(atom.made_of, name, value)
+    if not inside.terms and (atom.kind in ("log", "sum") or (e < 0 and atom.kind in ("param", "abs"))):
         raise UndecidedError("a constant becomes undefined")
-    if atom.kind == "logabs":
-        return power(log(inside), e)
+    if atom.kind in ("param", "sum"):
+        return power(inside, e)
     if atom.kind == "abs":
         return power(exp(log(inside)), e) if inside.terms else ZERO
-    if atom.kind == "whole":
-        return power(inside, e)
-    return power(floor(inside) if atom.kind == "floor" else trigonometric(atom.kind, inside), e)
-
-
-# ------------------------------------------------------------------------------------------------ values and signs
-def ball(c: Const) -> arb:
-    """A ball that contains the constant, at the current precision."""
-    total = arb(0)
-    for monomial, q in c.terms.items():
-        part = arb(fmpq(q.numerator, q.denominator))
-        for atom, e in monomial:
-            value = _atom_ball(atom)
-            if e.denominator == 1:
-                part = part * (value ** int(e) if e > 0 else 1 / value ** int(-e))
-            else:
-                part = part * value ** arb(fmpq(e.numerator, e.denominator))
-        total = total + part
-    return total
-
-
-def _atom_ball(atom: Atom) -> arb:
-    if atom.kind == "pi":
-        return arb.pi()
-    if atom.kind == "prime":
-        return arb(atom.made_of)
-    if atom.kind == "logprime":
-        return arb(atom.made_of).log()
-    if atom.kind == "param":
-        raise UndecidedError(f"the parameter {atom.key} has no value")
-    inside = ball(atom.made_of)
-    if atom.kind == "logabs":
-        return abs(inside).log()
-    return {"exp": arb.exp, "abs": abs, "cos": arb.cos, "sin": arb.sin, "floor": arb.floor}.get(atom.kind, lambda x: x)(
-        inside
-    )
-
-
-@functools.lru_cache(maxsize=100_000)
-def sign(c: Const) -> int:
-    """The sign of a constant without parameters, proven; UndecidedError if it cannot be."""
-    q = c.rational
-    if q is not None:
-        return (q > 0) - (q < 0)
-    for bits in (64, 256, 1024, 4096):
-        with precision(bits):
-            value = ball(c)
-        if value > 0:
-            return 1
-        if value < 0:
-            return -1
-        if bits == 256 and _is_zero(c):
-            return 0
-    raise UndecidedError(f"cannot decide whether the constant {text(c)} is zero")
-
-
-def _is_zero(c: Const) -> bool:
-    """Whether the constant is proven zero: every algebraic coefficient of its transcendental monomials vanishes."""
-    groups: dict[Monomial, Const] = {}
-    for monomial, q in c.terms.items():
-        rest = tuple(p for p in monomial if not is_algebraic(p[0]))
-        mine = tuple(p for p in monomial if is_algebraic(p[0]))
-        groups[rest] = groups.get(rest, ZERO) + Const({mine: q})
-    return all(_radical_is_zero(g) for g in groups.values())
-
-
-def is_algebraic(atom: Atom) -> bool:
-    """Whether an atom is an algebraic number."""
-    if atom.kind not in _ALGEBRAIC:
-        return False
-    return atom.kind == "prime" or all(is_algebraic(a) for m in atom.made_of.terms for a, _ in m)
-
-
-def _radical_is_zero(c: Const) -> bool:
-    """Zero test of an expression in radicals: a nonzero one is at least (l * u**(D*D - 1))**-1 in size."""
-    if not c.terms:
-        return True
-    roots: dict[Atom, int] = {}
-    with precision(128):
-        u, lower = _separation(c, roots)
-        degree = math.prod(roots.values())
-        bits = ((u.log() * (degree * degree - 1) + lower.log()) / arb(2).log()).upper()
-    if not bits < 60_000:
-        return False
-    needed = int(float(bits)) + 64
-    with precision(2 * needed):
-        return bool(abs(ball(c)) < arb(2) ** (-needed + 32))
-
-
-def _separation(c: Const, roots: dict[Atom, int]) -> tuple[arb, arb]:
-    u, lower = arb(0), arb(1)
-    for monomial, q in c.terms.items():
-        tu, tl = arb(abs(q.numerator)), arb(q.denominator)
-        for atom, e in monomial:
-            au, al = (arb(atom.made_of), arb(1)) if atom.kind == "prime" else _separation(atom.made_of, roots)
-            if e.denominator > 1:
-                roots[atom] = math.lcm(roots.get(atom, 1), e.denominator)
-            x = arb(fmpq(abs(e).numerator, abs(e).denominator))
-            au, al = au.max(arb(1)) ** x, al.max(arb(1)) ** x
-            tu, tl = (tu * au, tl * al) if e > 0 else (tu * al, tl * au)
-        u, lower = u * tl + tu * lower, lower * tl
-    return u, lower
+    new = {"exp": exp, "log": log, "floor": floor}.get(atom.kind)
+    return power(trigonometric(atom.kind, inside) if new is None else new(inside), e)
 
 
 # ------------------------------------------------------------------------------------------------ spelling
 def node(c: Const) -> Node:
     """The constant as an expression of the formula language, for proofs and conditions."""
-    ordered = sorted(c.terms.items(), key=lambda item: (item[0] == (), [(a.key, -e) for a, e in item[0]]))
-    return build.total(_term_node(monomial, q) for monomial, q in ordered)
+    terms = [(_term_node(monomial, q), monomial) for monomial, q in c.terms.items()]
+    ordered = sorted(terms, key=lambda item: (item[1] == (), spelling_order(item[1])))
+    return build.total(term for term, _ in ordered)
 
 
 def text(c: Const) -> str:
     """The constant in the formula language."""
+    from farfield.formula.text import text as spelt
+
     return spelt(node(c))
 
 
+def spelling_order(monomial: Monomial) -> list[Any]:
+    """Parameters by their names first, and then the other atoms."""
+    return [(a.kind != "param", a.made_of if a.kind == "param" else "", a.rank, -e) for a, e in monomial]
+
+
 def _term_node(monomial: Monomial, q: Fraction) -> Node:
-    below = [_atom_node(a, -e) for a, e in monomial if e < 0 and e.denominator == 1 and a.kind != "exp"]
-    above = [_atom_node(a, e) for a, e in monomial if e > 0 or e.denominator != 1 or a.kind == "exp"]
+    parts = sorted(monomial, key=lambda p: spelling_order((p,)))
+    below = [_atom_node(a, -e) for a, e in parts if e < 0 and e.denominator == 1 and a.kind != "exp"]
+    above = [_atom_node(a, e) for a, e in parts if e > 0 or e.denominator != 1 or a.kind == "exp"]
     top = build.product([build.fraction(q.numerator), *above])
     return build.quotient(top, *below, build.fraction(q.denominator))
 
 
 def _atom_node(atom: Atom, e: Fraction) -> Node:
     if atom.kind == "exp":
-        return build.call("exp", node(Const({m: q * e for m, q in atom.made_of.terms.items()})))
+        return build.call("exp", node(atom.made_of * e))
     if atom.kind in ("pi", "param"):
-        base = Node("pi") if atom.kind == "pi" else build.name(atom.key)
-    elif atom.kind in ("prime", "logprime"):
+        base = Node("pi") if atom.kind == "pi" else build.name(atom.made_of)
+    elif atom.kind in ("prime", "log prime"):
         base = build.fraction(atom.made_of)
     else:
         base = node(atom.made_of)
-    function = {"logprime": "log", "logabs": "log"}.get(atom.kind, atom.kind)
-    inside = base if atom.kind in ("pi", "param", "prime", "whole") else build.call(function, base)
+    if atom.kind == "log" and atom.parameters:
+        base = build.call("abs", base)
+    function = "log" if atom.kind == "log prime" else atom.kind
+    inside = base if atom.kind in ("pi", "param", "prime", "sum") else build.call(function, base)
     return build.power(inside, build.fraction(e))

@@ -11,11 +11,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from farfield.formula import Node
+from farfield.formula import FormulaError, Node
 from farfield.formula.algebras import Algebra, Names, evaluate
 from farfield.formula.functions import reading
 from farfield.theory.errors import UndecidedError, UndefinedError
-from farfield.theory.exact import constants
+from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ZERO, Const
 
 Sign = Callable[[Const], int]
@@ -77,7 +77,7 @@ _RULES: dict[str, Callable[..., Const]] = reading("exact constants", {
 class Constants(Algebra):
     """Exact constants, with the signs that somebody knows."""
 
-    def __init__(self, sign: Sign = constants.sign):
+    def __init__(self, sign: Sign = signs.sign):
         self.sign = sign
         self.operations: dict[str, Callable[..., Any]] = {op: partial(rule, sign) for op, rule in _RULES.items()}
 
@@ -97,6 +97,22 @@ class Constants(Algebra):
     def where(self, node: Node, names: Names) -> Const:
         left, right = (evaluate(a, names, self) for a in node.args[:2])
         return evaluate(node.args[2 if holds(str(node.value), self.sign(left - right)) else 3], names, self)
+
+
+_PLAIN = Constants()
+
+
+def value_of(node: Node) -> Const:
+    """The exact value of an expression without names."""
+    return evaluate(node, {}, _PLAIN)
+
+
+def known_value(node: Node) -> Const | None:
+    """The exact value of an expression without names, or None if it has none that can be told."""
+    try:
+        return value_of(node)
+    except (FormulaError, UndecidedError, UndefinedError):
+        return None
 
 
 def holds(comparison: str, sign: int) -> bool:

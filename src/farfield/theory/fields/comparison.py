@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flint import arb
+from flint import arb, ctx
 
 from farfield.formula import Formula
 from farfield.formula.mathml import markup
 from farfield.formula.sentence import Sentence, say
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.exact.precision import precision
 from farfield.theory.fields.receptive import exact_epsilon, smallest
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.series import Encoding, series
@@ -217,10 +216,10 @@ def _but_constant(a: Shape) -> Shape:
 def _constant_gap(
     gap: Gap, a: Series, b: Series, names: tuple[str, str], steps: list[Sentence]
 ) -> tuple[str | None, list[Sentence]]:
-    from farfield.theory.exact import constants
+    from farfield.theory.exact import signs
 
-    with precision(_BITS):
-        value = arb(0) if gap.value is None else constants.ball(gap.value)
+    with ctx.workprec(_BITS):
+        value = arb(0) if gap.value is None else signs.ball(gap.value)
         ratio = value.exp() * b.B() / a.B()
         shown = f"{float(ratio.mid()):.6g}"
         steps.append(say(f"so (weight of {names[0]})/A over (weight of {names[1]})/B tends to {shown}"))
@@ -246,7 +245,7 @@ def _crossings(a: Series, b: Series, last: int) -> tuple[list[Crossing], list[tu
             end = max(end, smallest(s, exact_epsilon("1e-12")))
         except UndecidedError:
             end = max(end, _EVERY)
-    with precision(_BITS + end.bit_length()):
+    with ctx.workprec(_BITS + end.bit_length()):
         share_a, share_b = _share(a), _share(b)
 
         def order(j: int) -> int:

@@ -15,10 +15,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from flint import ctx
+
 from farfield.formula import Formula, FormulaError
 from farfield.formula.text import decimal_text
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.exact.precision import precision
 from farfield.theory.fields.receptive import exact_epsilon, smallest, whole
 from farfield.theory.sums.series import Encoding, series
 from farfield.zoo import MOST_HEADS, WIDTH, find
@@ -175,7 +176,7 @@ class _Search:
         """log of tail(j)/(epsilon*B): positive as long as the reach exceeds j; inf if there is no reach."""
         try:
             found = series(self.formula.bind({self.parameter: Fraction(repr(theta))}))
-            with precision(96):
+            with ctx.workprec(96):
                 share = (found.tail(j) / found.B()).mid()
                 return float(share.log().mid()) - math.log(self.epsilon) if share > 0 else -1e6
         except (DivergenceError, UndecidedError):
@@ -187,7 +188,7 @@ class _Search:
         """The shortest decimal between the two roots."""
         rising = self._rises()
         outer = self._root(self.n, rising)
-        inner = self._root(self.n - 1, rising) if self.n > 1 else None
+        inner = self._root(self.n - 1, rising, near=outer) if self.n > 1 else None
         if outer is None:
             raise ValueError(self.cannot(*([inner] * 2 if inner else [1.0, 1.0])))
         if inner is None:
@@ -229,26 +230,26 @@ class _Search:
             else f"the reach of {self.name} does not depend on {self.parameter}"
         )
 
-    def _root(self, j: int, rising: bool) -> float | None:
+    def _root(self, j: int, rising: bool, near: float | None = None) -> float | None:
         """The value at which tail(j)/B crosses epsilon, or None if it does not within the range."""
         sign = -1.0 if rising else 1.0
 
         def f(x: float) -> float:
-            y = self.excess(math.exp(x), j)
-            return math.nan if math.isnan(y) else sign * y
+            return sign * self.excess(math.exp(x), j)
 
-        low = high = 0.0  # f(low) >= 0 > f(high): the share falls from low to high
-        step = 1.0
-        while not f(low) >= 0:
-            low, step = low - step, 2 * step
-            if low < -_WIDEST:
+        first, step = (0.0, 1.0) if near is None else (math.log(near), 2.0 / j)
+        low = self._walk(lambda x: f(x) >= 0, first, -step)  # the share falls from low to high
+        high = self._walk(lambda x: f(x) < 0, first, step)
+        return None if low is None or high is None else math.exp(_bracketed_root(f, low, high))
+
+    @staticmethod
+    def _walk(good: Callable[[float], bool], x: float, step: float) -> float | None:
+        """The first good place on a walk with growing steps to the edge of the range, the edge among them."""
+        while not good(x):
+            if abs(x) >= _WIDEST:
                 return None
-        step = 1.0
-        while not f(high) < 0:
-            high, step = high + step, 2 * step
-            if high > _WIDEST:
-                return None
-        return math.exp(_bracketed_root(f, low, high))
+            x, step = max(-_WIDEST, min(_WIDEST, x + step)), 2 * step
+        return x
 
     def cannot(self, low: float, high: float) -> str:
         """The sentence for a reach that the family does not have, and what it has next to it."""
@@ -272,27 +273,33 @@ class _Search:
 
 
 def _bracketed_root(f: Callable[[float], float], low: float, high: float) -> float:
-    """A root of a falling f in [low, high] by the secant rule with Illinois damping, bisection where it fails."""
-    f_low, f_high = f(low), f(high)
-    for i in range(200):
-        if high - low < 1e-15 * max(1.0, abs(low)):
-            break
-        slope = f_low - f_high
-        x = (
-            low + (high - low) * f_low / slope
-            if i % 4 != 3 and math.isfinite(slope) and slope > 0
-            else (low + high) / 2
-        )
-        if not low < x < high:
-            x = (low + high) / 2
+    """A root of f between low and high, where it has two signs, by Chandrupatla's method.
+
+    Inverse quadratic interpolation where three points promise it, bisection elsewhere and next to infinite values.
+    """
+    a, b, f_a, f_b = low, high, f(low), f(high)
+    c, f_c, share = a, f_a, 0.5
+    for _ in range(200):
+        x = a + share * (b - a)
         y = f(x)
-        if y == 0 or abs(y) < 1e-14:
-            return x
-        if y > 0:
-            low, f_low, f_high = x, y, f_high / 2
+        if (y > 0) == (f_a > 0):
+            c, f_c = a, f_a
         else:
-            high, f_high, f_low = x, y, f_low / 2
-    return (low + high) / 2
+            c, b, f_c, f_b = b, a, f_b, f_a
+        a, f_a = x, y
+        best = a if abs(f_a) < abs(f_b) else b
+        tolerance = 2e-15 * max(1.0, abs(best)) / max(abs(b - a), 1e-300)
+        if tolerance > 0.5 or min(abs(f_a), abs(f_b)) < 1e-14:
+            return best
+        share = 0.5
+        if math.isfinite(f_a + f_b + f_c) and f_b not in (f_a, f_c):
+            xi, phi = (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
+            if phi**2 < xi and (1 - phi) ** 2 < 1 - xi:
+                share = f_a / (f_b - f_a) * f_c / (f_b - f_c) + (c - a) / (b - a) * f_a / (f_c - f_a) * f_b / (
+                    f_c - f_b
+                )
+        share = min(1 - tolerance, max(tolerance, share))
+    return best
 
 
 def shortest_between(low: float, high: float) -> Fraction:

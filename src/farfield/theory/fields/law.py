@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from flint import arb
+from flint import arb, ctx
 
-from farfield.theory.exact.precision import precision
+from farfield.theory.exact.constants import exp
+from farfield.theory.exact.signs import ball, known_sign
 from farfield.theory.sums.closed import Geometric, PowerLaw, Quadratic, Rational, Series
 from farfield.theory.sums.eulermaclaurin import LogSquare
 from farfield.theory.sums.series import Encoding, Pieces, series
-from farfield.theory.sums.shapes import Log, LogLog, Power, apply, ball, shape, sign
+from farfield.theory.sums.shapes import Log, LogLog, Power, constant_part, shape
 from farfield.zoo import WIDTH
 
 UNKNOWN = "no simple law is known"
@@ -27,7 +28,7 @@ def law(encoding: Encoding, *, start: int = 0, parameters: Mapping[str, Any] | N
         parameters: a value for each parameter that the encoding leaves open, such as {"k": "1/16"}.
         width: of one head, for encodings that depend on it.
     """
-    with precision(96):
+    with ctx.workprec(96):
         weights = series(encoding, start=start, parameters=parameters, width=width)
         return _law(weights, weights.B())
 
@@ -70,7 +71,7 @@ def _from_shape(found: Series, total: Any) -> str:
     powers = [(a, c) for a, c in known.items() if isinstance(a, Power)]
     loglogs = [(a, c) for a, c in known.items() if isinstance(a, LogLog)]
     logs = [(a, c) for a, c in known.items() if isinstance(a, Log)]
-    factor = ball(apply("exp", known.get(None, Fraction(0))))
+    factor = ball(exp(constant_part(known)))
     if len(powers) == 1 and not loglogs and all(a.exponent == 1 for a, _ in logs):
         (atom, c) = powers[0]
         rate, order = -ball(c), 1 / ball(atom.exponent)
@@ -82,7 +83,7 @@ def _from_shape(found: Series, total: Any) -> str:
         return f"exp(({_ratio(-ball(c))})**{_short(1 / ball(log.exponent))}) to leading order in the exponent"
     if len(loglogs) == 1 and len(logs) == 1 and not powers and logs[0][0].exponent == 1:
         q, s = -ball(loglogs[0][1]), -ball(logs[0][1])
-        if sign(apply("+", logs[0][1], Fraction(1))) == 0:
+        if known_sign(logs[0][1] + 1) == 0:
             lead = (factor / (total * (q - 1))) ** (1 / (q - 1))
             return f"ln(TRF) about {_short(lead, '*')}epsilon**-{_short(1 / (q - 1))}"
         return f"epsilon**-{_short(1 / (s - 1))} up to powers of ln(1/epsilon)"

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, fmpq, fmpz, fmpz_poly
+from flint import arb, ctx, fmpq, fmpz, fmpz_poly
 
 from farfield.formula import Formula
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact.precision import precision
 from farfield.theory.fields.receptive import exact_epsilon, smallest, whole
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.series import Encoding, series
@@ -208,7 +207,7 @@ def _by_convolution(mixture: Mixture, epsilon: Fraction, layers: int, length: in
 
 def _scaled_distribution(mixture: Mixture, length: int, bits: int) -> tuple[fmpz_poly, fmpz_poly]:
     low, high = [], []
-    with precision(bits + 32):
+    with ctx.workprec(bits + 32):
         weights = [(h, 1 / h.B()) for h in mixture.heads]
         share = arb(fmpq(mixture.residual.numerator, mixture.residual.denominator))
         scale = (1 - share) / len(mixture.heads) * (arb(1) * (fmpz(1) << bits))

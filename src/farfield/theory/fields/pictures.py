@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flint import arb
+from flint import arb, ctx
 
 from farfield.formula import Formula
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.exact.precision import precision
 from farfield.theory.fields.receptive import exact_epsilon, smallest
 from farfield.theory.figures import finished, look, plain, style
 from farfield.theory.sums.partial import Row
@@ -45,7 +44,7 @@ def curve(label: str, formula: Formula, context: int = 512) -> Curve:
     shares = [f"{i / 50:.2f}" for i in range(1, 50)]
     near = [smallest(row, exact_epsilon(s)) / context for s in shares]
     lengths = [2**i for i in range(17)]
-    with precision(64):
+    with ctx.workprec(64):
         far = Row(formula, lengths[-1])
         sums = [float((far.B() - far.tail(n)).mid()) if n < lengths[-1] else float(arb(far.B()).mid()) for n in lengths]
     return Curve(

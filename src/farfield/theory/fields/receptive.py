@@ -20,7 +20,6 @@ from flint import arb, ctx, fmpq, fmpz
 from farfield.formula import Formula
 from farfield.formula.mathml import markup
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact.precision import precision
 from farfield.theory.sums.partial import Row
 from farfield.theory.sums.series import Encoding, series
 from farfield.zoo import WIDTH, bound_formula, find
@@ -230,7 +229,7 @@ def leak(
     m, n = whole(train_length, "training length"), whole(test_length, "test length")
     if n < m:
         raise ValueError(f"the test length {n} must not be below the training length {m}")
-    with precision(max(ctx.prec, 96)):
+    with ctx.workprec(max(ctx.prec, 96)):
         shares = []
         for row in find(encoding).heads(heads, parameters, width=width):
             weights = Row(bound_formula(encoding, row, width=width), n, start)
@@ -289,7 +288,7 @@ def below(weights: Weights, j: int, epsilon: Fraction, bits: int | None = None) 
     """Whether tail(j) < epsilon * B, decided: the precision is raised until it is, and ties are settled exactly."""
     bits = bits or _bits(j, epsilon)
     while bits <= _MOST_BITS:
-        with precision(bits):
+        with ctx.workprec(bits):
             gap = arb(fmpq(epsilon.numerator, epsilon.denominator)) * weights.B() - weights.tail(j)
             if gap > 0 or gap <= 0:
                 return bool(gap > 0)
@@ -340,7 +339,7 @@ def _guess(weights: Weights, epsilon: Fraction) -> int:
     j, bits = weights.start + 1, _bits(1, epsilon)
     seen: set[tuple[int, int]] = set()
     for _ in range(200):
-        with precision(bits):
+        with ctx.workprec(bits):
             target = arb(fmpq(epsilon.numerator, epsilon.denominator)) * weights.B()
             tail, term = weights.tail(j).mid(), weights.term(j).mid()
             if not (tail > 0 and term > 0 and target > 0):

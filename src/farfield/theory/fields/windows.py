@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 from flint import arb, ctx, fmpq
 
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.exact.precision import precision
 from farfield.theory.fields.layers import head_formulas
 from farfield.theory.fields.receptive import Weights, digits, exact_epsilon, smallest, whole
 from farfield.theory.sums.partial import Row
@@ -67,7 +66,7 @@ def largest_share(weights: Weights, window: int, logit_bound: str | float | Frac
     """The largest share of attention beyond a window that scores within +-logit_bound allow, as a ball: Theorem A."""
     m = _ball(exact_bound(logit_bound))
     whole(window, "window")
-    with precision(max(ctx.prec, 96)):
+    with ctx.workprec(max(ctx.prec, 96)):
         tail = weights.tail(window)
         head = weights.B() - tail
         far = (2 * m).exp() * tail
@@ -92,7 +91,7 @@ def smallest_window(weights: Weights, epsilon: str | float | Fraction, logit_bou
         return found - 1 if found - 1 > weights.start and weights.tie(found - 1, eps) else found
     bits = 96 + 6 * math.ceil(m)  # a power law's window has about 2M/ln 2 bits
     while bits <= 1 << 17:
-        with precision(bits + 8 + 4 * math.ceil(m)):
+        with ctx.workprec(bits + 8 + 4 * math.ceil(m)):
             e = _ball(eps)
             share = e / (e + (1 - e) * (2 * _ball(m)).exp())
             low, high = _fraction(share.lower(), bits, up=False), _fraction(share.upper(), bits, up=True)
@@ -197,7 +196,7 @@ _LARGEST_SUM = 900.0  # ln B: then r(t) <= 900 everywhere
 
 def log_sums(weights: Weights, window: int) -> LogSums:
     """The two sums that the run-time certificate needs, for the exact bias and for its rounding to float32 alike."""
-    with precision(128):
+    with ctx.workprec(128):
         tail = weights.tail(window)
         head = weights.B() - tail
         if not head > 0:
@@ -234,7 +233,7 @@ def threshold_window(
     """
     eps, m = exact_epsilon(epsilon), exact_bound(logit_bound)
     n = whole(context, "context")
-    with precision(128):
+    with ctx.workprec(128):
         least = weights.term(0) * _ball(eps) * (-2 * _ball(m)).exp() / n
         low, high = 0, 1  # kept at `low`, dropped from `high` on
         while not weights.term(high) < least:

@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from flint import arb, fmpz
+from flint import arb, ctx, fmpz
 
 from farfield.formula import Formula, Node, number
 from farfield.formula.algebras import exact_value
 from farfield.formula.functions import SWITCHES, reading
 from farfield.formula.tree import substitute
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact.logarithms import log_form, product_form
-from farfield.theory.exact.precision import precision
+from farfield.theory.exact.constants import exp
+from farfield.theory.exact.signs import known_sign
+from farfield.theory.exact.values import known_value
 from farfield.theory.sums.evaluation import compiled
 from farfield.theory.sums.shapes import polynomial, shape_of_node
 
@@ -100,21 +101,15 @@ def sign_at(node: Node, t: int) -> int:
     """The sign of an expression at a whole t, exactly."""
     call = compiled(node)
     for bits in (64, 256):
-        with precision(bits + t.bit_length()):
+        with ctx.workprec(bits + t.bit_length()):
             value = call(arb(fmpz(t)), False)
             if value > 0 or value < 0 or value.is_zero():
                 return 1 if value > 0 else -1 if value < 0 else 0
-    exact = exact_value(node, {"t": Fraction(t)})
-    if exact is not None:
-        return (exact > 0) - (exact < 0)
-    form = log_form(at(node, t))
-    if form is not None and form.is_zero():
-        return 0
-    with precision(4096):
-        value = call(arb(fmpz(t)), False)
-        if value > 0 or value < 0:
-            return 1 if value > 0 else -1
-    raise UndecidedError(f"the branch of the formula at distance {t} could not be decided")
+    exact = known_value(at(node, t))
+    side = None if exact is None else known_sign(exact)
+    if side is None:
+        raise UndecidedError(f"the branch of the formula at distance {t} could not be decided")
+    return side
 
 
 def at(node: Node, t: int) -> Node:
@@ -127,8 +122,10 @@ def ratio_at(formula: Formula, t: int, unit: Node) -> Fraction | None:
     node = at(formula.node, t)
     if node == unit:
         return Fraction(1)
-    form, base = (product_form(n) if formula.weight else log_form(n) for n in (node, unit))
-    return None if form is None or base is None else (form + base.times(Fraction(-1))).exp()
+    one, other = known_value(node), known_value(unit)
+    if one is None or other is None or not other.terms:
+        return None
+    return (one / other if formula.weight else exp(one - other)).rational
 
 
 def _spans(node: Node, comparison: str, first: int, last: int | None) -> Iterator[tuple[int, int | None, bool]]:
@@ -150,8 +147,9 @@ def _turns(node: Node, first: int, last: int | None) -> list[int]:
     """Distances in (first, last) that include every t at which the sign of the expression is not that at t - 1."""
     shape = shape_of_node(node)
     coefficients = None if shape is None else polynomial(shape)
-    if coefficients is not None and all(isinstance(c, Fraction) for c in coefficients):
-        return _polynomial_turns([c for c in coefficients if isinstance(c, Fraction)], first, last)
+    plain = [c.rational for c in coefficients or ()]
+    if coefficients is not None and None not in plain:
+        return _polynomial_turns([q for q in plain if q is not None], first, last)
     way = direction(node, first)
     if way is None:
         raise UndecidedError("a condition of the formula turns too often to be cut into pieces")

@@ -12,11 +12,11 @@ from typing import Any
 
 from flint import acb, arb, ctx, fmpz
 
-from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.exact.logarithms import LogForm, log_form, log_of
-from farfield.theory.exact.precision import precision
+from farfield.theory.errors import DivergenceError
+from farfield.theory.exact.constants import Const, exp, log, power, rational
+from farfield.theory.exact.signs import ball, is_zero, known_sign
 from farfield.theory.sums.evaluation import Weight
-from farfield.theory.sums.shapes import Constant, Log, LogPolynomial, Power, Shape, apply, as_node, ball, sign
+from farfield.theory.sums.shapes import Log, LogPolynomial, Shape, T, constant_part
 
 
 class Series:
@@ -65,7 +65,7 @@ class Geometric(Series):
 
     method = "geometric series"
 
-    def __init__(self, weight: Weight, start: int, k: Constant):
+    def __init__(self, weight: Weight, start: int, k: Const):
         super().__init__(weight, start)
         self.k = k
 
@@ -73,8 +73,7 @@ class Geometric(Series):
         return self.term(j) / -(-ball(self.k)).expm1()
 
     def tie(self, j: int, epsilon: Fraction) -> bool | None:
-        k = log_form(as_node(self.k))
-        return None if k is None else (k.times(Fraction(j - self.start)) + log_of(epsilon)).is_zero()
+        return is_zero(self.k * (j - self.start) + log(rational(epsilon)))
 
 
 class PowerLaw(Series):
@@ -82,7 +81,7 @@ class PowerLaw(Series):
 
     method = "Hurwitz zeta"
 
-    def __init__(self, weight: Weight, start: int, factor: Constant, s: Constant, shift: Constant):
+    def __init__(self, weight: Weight, start: int, factor: Const, s: Const, shift: Const):
         super().__init__(weight, start)
         self.factor, self.s, self.shift = factor, s, shift
 
@@ -95,7 +94,7 @@ class Quadratic(Series):
 
     method = "digamma"
 
-    def __init__(self, weight: Weight, start: int, factor: Constant, shift: Constant, c: Constant):
+    def __init__(self, weight: Weight, start: int, factor: Const, shift: Const, c: Const):
         super().__init__(weight, start)
         self.factor, self.shift, self.c = factor, shift, c
 
@@ -113,7 +112,7 @@ class Rational(Series):
 
     method = "partial fractions"
 
-    def __init__(self, weight: Weight, start: int, factor: Constant, poles: dict[Fraction, int]):
+    def __init__(self, weight: Weight, start: int, factor: Const, poles: dict[Fraction, int]):
         super().__init__(weight, start)
         self.factor = factor
         self.parts = _partial_fractions(poles)
@@ -125,7 +124,7 @@ class Rational(Series):
 
     def _tail(self, j: int) -> Any:
         lost = self.degree * max(j, 2).bit_length() + 16  # the digammas cancel down to j**(1 - degree)
-        with precision(ctx.prec + lost):
+        with ctx.workprec(ctx.prec + lost):
             total = arb(0)
             for a, coefficients in self.parts.items():
                 x = arb(fmpz(j)) + ball(a)
@@ -165,12 +164,12 @@ def _partial_fractions(poles: dict[Fraction, int]) -> dict[Fraction, list[Fracti
 
 
 # ---------------------------------------------------------------------------------------------------- recognition
-def beyond(start: int, shift: Constant) -> bool:
+def beyond(start: int, shift: Const) -> bool:
     """Whether t + shift > 0 for all t >= start, so that its logarithm is defined."""
-    return sign(apply("+", shift, Fraction(start))) == 1
+    return known_sign(shift + start) == 1
 
 
-def logs_and_rest(a: Shape) -> tuple[dict[Constant, Constant], Shape]:
+def logs_and_rest(a: Shape) -> tuple[dict[Const, Const], Shape]:
     """The coefficients of log(t + shift) by shift, and what remains, without the constant."""
     logs = {atom.shift: c for atom, c in a.items() if isinstance(atom, Log) and atom.exponent == 1}
     rest: Shape = {
@@ -181,60 +180,58 @@ def logs_and_rest(a: Shape) -> tuple[dict[Constant, Constant], Shape]:
 
 def closed(weight: Weight, a: Shape, start: int) -> Series | None:
     """The series of a shape with a closed tail, or None; a DivergenceError if the shape shows that it diverges."""
-    factor = apply("exp", a.get(None, Fraction(0)))
+    factor = exp(constant_part(a))
     logs, rest = logs_and_rest(a)
     if not logs and not rest:
         raise DivergenceError("the weights are constant")
-    if not logs and set(rest) == {Power(Fraction(0), Fraction(1))}:
+    if not logs and set(rest) == {T}:
         return _geometric(weight, start, next(iter(rest.values())))
     if not rest and all(beyond(start, shift) for shift in logs):
         return _from_logs(weight, start, factor, logs)
     if len(rest) == 1 and not logs:
         ((atom, c),) = rest.items()
-        if isinstance(atom, LogPolynomial) and len(atom.lower) == 2 and c == -1:
+        if isinstance(atom, LogPolynomial) and len(atom.lower) == 2 and c == rational(-1):
             return _quadratic(weight, start, factor, atom.lower)
     return None
 
 
-def _geometric(weight: Weight, start: int, c: Constant) -> Series | None:
-    if sign(c) == -1:
-        return Geometric(weight, start, apply("*", Fraction(-1), c))
-    if sign(c) is None:
+def _geometric(weight: Weight, start: int, c: Const) -> Series | None:
+    side = known_sign(c)
+    if side == -1:
+        return Geometric(weight, start, -c)
+    if side is None:
         return None
     raise DivergenceError("the weights grow exponentially")
 
 
-def _from_logs(weight: Weight, start: int, factor: Constant, logs: dict[Constant, Constant]) -> Series | None:
+def _from_logs(weight: Weight, start: int, factor: Const, logs: dict[Const, Const]) -> Series | None:
     if len(logs) == 1:
         ((shift, c),) = logs.items()
-        s = apply("*", Fraction(-1), c)
-        above = sign(apply("-", s, Fraction(1)))
+        above = known_sign(-c - 1)
         if above == 1:
-            return PowerLaw(weight, start, factor, s, shift)
+            return PowerLaw(weight, start, factor, -c, shift)
         if above is None:
             return None
         raise DivergenceError("the weights fall no faster than 1/t")
     poles: dict[Fraction, int] = {}
     for shift, c in logs.items():
-        if not isinstance(shift, Fraction) or not isinstance(c, Fraction) or c.denominator != 1 or not -12 <= c < 0:
+        place, order = shift.rational, c.whole
+        if place is None or order is None or not -12 <= order < 0:
             return None
-        poles[shift] = int(-c)
+        poles[place] = -order
     return Rational(weight, start, factor, poles) if sum(poles.values()) > 1 else None
 
 
-def _quadratic(weight: Weight, start: int, factor: Constant, lower: tuple[Constant, ...]) -> Series | None:
+def _quadratic(weight: Weight, start: int, factor: Const, lower: tuple[Const, ...]) -> Series | None:
     """1/(t**2 + c1*t + c0) by the sign of its discriminant."""
     c0, c1 = lower
-    shift = apply("/", c1, Fraction(2))
-    square = apply("-", c0, apply("*", shift, shift))
-    side = sign(square)
+    shift = c1 / 2
+    square = c0 - shift * shift
+    side = known_sign(square)
     if side == 1:
-        return Quadratic(weight, start, factor, shift, apply("sqrt", square))
-    if side == -1 and isinstance(square, Fraction) and isinstance(shift, Fraction):
-        width = log_of(-square).times(Fraction(1, 2)).exp()
-        if width is not None and start + shift - width > 0:
-            return Rational(weight, start, factor, {shift - width: 1, shift + width: 1})
+        return Quadratic(weight, start, factor, shift, power(square, Fraction(1, 2)))
+    width = power(-square, Fraction(1, 2)).rational if side == -1 else None
+    place = shift.rational
+    if width is not None and place is not None and start + place - width > 0:
+        return Rational(weight, start, factor, {place - width: 1, place + width: 1})
     return None
-
-
-__all__ = ["DivergenceError", "LogForm", "Series", "UndecidedError", "closed", "logs_and_rest"]

@@ -11,17 +11,17 @@ inequality on the discs |z - x| <= (x + a)/2, on which |arg(z + a)| <= pi/6.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from flint import arb, ctx, fmpz
 
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact.precision import precision
+from farfield.theory.exact.constants import ONE, ZERO, Const, exp
+from farfield.theory.exact.signs import ball, known_sign
 from farfield.theory.sums.closed import Series, beyond, logs_and_rest
 from farfield.theory.sums.evaluation import Weight
-from farfield.theory.sums.shapes import Constant, Log, LogLog, Power, Shape, apply, ball, sign
+from farfield.theory.sums.shapes import Log, LogLog, Power, Shape, constant_part
 
 Integral = Callable[[Any], Any]  # x -> the integral of b from x to infinity
 _MOST_TERMS = 2048  # of one power series
@@ -31,7 +31,7 @@ _FARTHEST = 1 << 14  # the largest number of terms added one by one
 @lru_cache(maxsize=4096)
 def bernoulli(n: int, bits: int) -> Any:
     """The Bernoulli number B_n as a ball."""
-    with precision(bits):
+    with ctx.workprec(bits):
         return arb.bernoulli(n)
 
 
@@ -43,7 +43,7 @@ def correction(jet: list[Any], k: int) -> Any:
 class EulerMaclaurin(Series):
     """Euler-Maclaurin from the first N at which it reaches the precision; the terms before N are added."""
 
-    def __init__(self, weight: Weight, start: int, integral: Integral, shift: Constant):
+    def __init__(self, weight: Weight, start: int, integral: Integral, shift: Const):
         super().__init__(weight, start)
         self.integral, self.shift = integral, shift
         self._near: dict[int, tuple[int, list[Any]]] = {}  # precision -> first N, tails from start to N
@@ -74,7 +74,7 @@ class EulerMaclaurin(Series):
         return first, tails[::-1]
 
     def _floor_of_shift(self) -> int:
-        with precision(64):
+        with ctx.workprec(64):
             whole = ball(self.shift).floor().unique_fmpz()
         return int(whole) if whole is not None and abs(whole) < 1 << 60 else 0
 
@@ -92,8 +92,7 @@ class CompletelyMonotone(EulerMaclaurin):
         x = arb(fmpz(n))
         terms, total = 16, arb(0)
         while terms <= _MOST_TERMS:
-            with precision(terms=terms + 1):
-                jet = self.weight.jet(x, terms)
+            jet = self.weight.jet(x, terms)
             small = jet[0].abs_upper() * arb(2) ** -ctx.prec
             total, before = self.integral(x) + jet[0] / 2, None
             for k in range(1, terms // 2 + 1):
@@ -118,7 +117,7 @@ class LogSquare(EulerMaclaurin):
 
     method = "Euler-Maclaurin with the error function"
 
-    def __init__(self, weight: Weight, start: int, factor: Constant, c: Constant, s: Constant, shift: Constant):
+    def __init__(self, weight: Weight, start: int, factor: Const, c: Const, s: Const, shift: Const):
         self.factor, self.c, self.s = factor, c, s
         super().__init__(weight, start, lambda x: self._integral_in_y(x + ball(shift)), shift)
 
@@ -134,7 +133,7 @@ class LogSquare(EulerMaclaurin):
         if not (y / 2).log() >= ball(self.s) / (2 * c):
             return None
         small = self.weight(n).abs_upper() * arb(2) ** -ctx.prec
-        with precision(64):
+        with ctx.workprec(64):
             scale = 2 * self._integral_in_y(y / 2) * (c * arb.pi() ** 2 / 36).exp()
             bound, best = scale, None
             for p in range(2, _MOST_TERMS // 2):
@@ -146,8 +145,7 @@ class LogSquare(EulerMaclaurin):
                 best = bound if best is None or bound < best else best
             else:
                 return None
-        with precision(terms=2 * p + 1):
-            jet = self.weight.jet(x, 2 * p)
+        jet = self.weight.jet(x, 2 * p)
         total = self.integral(x) + jet[0] / 2
         for k in range(1, p + 1):
             total -= correction(jet, k)
@@ -197,37 +195,36 @@ class FastDecay(Series):
 # ---------------------------------------------------------------------------------------------------- recognition
 def smooth(weight: Weight, a: Shape, start: int) -> Series | None:
     """The series of a shape whose integral is closed, or None."""
-    factor = apply("exp", a.get(None, Fraction(0)))
+    factor = exp(constant_part(a))
     logs, rest = logs_and_rest(a)
     if len(logs) > 1 or len(rest) != 1:
         return None
     ((atom, c),) = rest.items()
-    shift, s = next(iter(logs.items()), (None, Fraction(0)))
+    shift, s = next(iter(logs.items()), (None, ZERO))
     if isinstance(atom, Power):
         return _stretched(weight, start, factor, atom, c, shift, s)
-    square = isinstance(atom, Log) and atom.exponent == 2 and atom.scale == 1 and shift in (None, atom.shift)
-    if isinstance(atom, Log) and square and sign(c) == -1 and beyond(start, atom.shift):
-        return LogSquare(weight, start, factor, apply("*", Fraction(-1), c), s, atom.shift)
+    square = isinstance(atom, Log) and atom.exponent == 2 and atom.scale == ONE and shift in (None, atom.shift)
+    if isinstance(atom, Log) and square and known_sign(c) == -1 and beyond(start, atom.shift):
+        return LogSquare(weight, start, factor, -c, s, atom.shift)
     if isinstance(atom, LogLog) and shift == atom.shift:
-        return _bertrand(weight, start, factor, atom, apply("*", Fraction(-1), c), apply("*", Fraction(-1), s))
+        return _bertrand(weight, start, factor, atom, -c, -s)
     return None
 
 
 def _stretched(
-    weight: Weight, start: int, factor: Constant, atom: Power, c: Constant, shift: Constant | None, s: Constant
+    weight: Weight, start: int, factor: Const, atom: Power, c: Const, shift: Const | None, s: Const
 ) -> Series | None:
     """b(t) = C*(t + a)**s * exp(-c*(t + a)**p): the integral is C*Gamma((s+1)/p, c*(x+a)**p)/(p*c**((s+1)/p))."""
-    p, c = atom.exponent, apply("*", Fraction(-1), c)
-    a = atom.shift
+    p, a, c = atom.exponent, atom.shift, -c
     if shift is not None and shift != a:
-        if p != 1:
+        if p != ONE:
             return None
-        a, factor = shift, apply("*", factor, apply("exp", apply("*", c, shift)))  # c*t = c*(t + a) - c*a
+        a, factor = shift, factor * exp(c * shift)  # c*t = c*(t + a) - c*a
     if (
-        sign(c) != 1
-        or sign(p) != 1
-        or (s != 0 and not beyond(start, a))
-        or sign(apply("+", a, Fraction(start))) not in (0, 1)
+        known_sign(c) != 1
+        or known_sign(p) != 1
+        or (s.terms and not beyond(start, a))
+        or known_sign(a + start) not in (0, 1)
     ):
         return None
 
@@ -235,31 +232,31 @@ def _stretched(
         order, scale = (ball(s) + 1) / ball(p), ball(c)
         return ball(factor) * (scale * (x + ball(a)) ** ball(p)).gamma_upper(order) / (ball(p) * scale**order)
 
-    slow, falls = sign(apply("-", p, Fraction(1))), sign(s)
+    slow, falls = known_sign(p - 1), known_sign(s)
     if slow in (0, -1) and falls in (0, -1):
         return CompletelyMonotone(weight, start, integral, a)
     if falls is None:
         return None
     peak = 0
     if falls == 1:  # the weight falls once c*p*(t + a)**p > s
-        with precision(64):
+        with ctx.workprec(64):
             top = ((ball(s) / (ball(c) * ball(p))) ** (1 / ball(p)) - ball(a)).upper().ceil().unique_fmpz()
         if top is None or top > _FARTHEST:
             return None
         peak = max(0, int(top))
     series = FastDecay(weight, start, integral, peak)
-    with precision(192):
+    with ctx.workprec(192):
         return series if series.last() is not None else None
 
 
-def _bertrand(weight: Weight, start: int, factor: Constant, atom: LogLog, q: Constant, s: Constant) -> Series | None:
+def _bertrand(weight: Weight, start: int, factor: Const, atom: LogLog, q: Const, s: Const) -> Series | None:
     """b(t) = C*n**-s * (log(k*n))**-q, n = t + a, s >= 1, q > 0: closed by the incomplete gamma function."""
     k, a = atom.scale, atom.shift
-    slow = sign(apply("-", s, Fraction(1)))
-    inside = sign(apply("log", apply("*", k, apply("+", a, Fraction(start)))))
-    if sign(q) != 1 or sign(k) != 1 or inside != 1 or not beyond(start, a) or slow not in (0, 1):
+    slow = known_sign(s - 1)
+    inside = known_sign(k * (a + start) - 1)  # the sign of the logarithm at the start
+    if known_sign(q) != 1 or known_sign(k) != 1 or inside != 1 or not beyond(start, a) or slow not in (0, 1):
         return None
-    if slow == 0 and sign(apply("-", q, Fraction(1))) != 1:
+    if slow == 0 and known_sign(q - 1) != 1:
         return None
 
     def integral(x: Any) -> Any:

@@ -164,12 +164,12 @@ class Weight:
         return self.call(t if isinstance(t, arb) else arb(fmpz(t)), False)
 
     def jet(self, x: Any, terms: int) -> list[Any]:
-        """The Taylor coefficients b(x), b'(x), b''(x)/2, ... of that many terms.
-
-        Whoever calls sets `precision(terms=...)` first; python-flint would cut the series without a word.
-        """
-        assert ctx.cap >= terms, "the power series would be cut"
-        value = self.call(arb_series([x, arb(1)], terms), False)
+        """The Taylor coefficients b(x), b'(x), b''(x)/2, ... of that many terms."""
+        before, ctx.cap = ctx.cap, terms + 1  # python-flint cuts every power series to so many terms, without a word
+        try:
+            value = self.call(arb_series([x, arb(1)], terms), False)
+        finally:
+            ctx.cap = before
         if isinstance(value, arb):
             return [value] + [arb(0)] * (terms - 1)
         assert value.prec >= terms, "the power series was cut"

@@ -11,14 +11,13 @@ import time
 from fractions import Fraction
 from typing import Any
 
-from flint import arb
+from flint import arb, ctx
 
 from farfield.formula import Formula
 from farfield.theory.errors import LargerStartError, MoreTermsError, UndecidedError, UndefinedError
-from farfield.theory.exact import constants
 from farfield.theory.exact.constants import rational
-from farfield.theory.exact.precision import precision
-from farfield.theory.sums.shapes import Log, Shape, ball, shape
+from farfield.theory.exact.signs import ball
+from farfield.theory.sums.shapes import Log, Shape, constant_part, shape
 from farfield.theory.verdict.engines import Explicit
 from farfield.theory.verdict.growth import NOTHING
 from farfield.theory.verdict.ladder import Rung, decide, excess
@@ -51,7 +50,7 @@ class FarTail:
         return self._rung
 
     def __call__(self, ln_x: Any) -> Any | None:
-        with precision(128):
+        with ctx.workprec(128):
             quick = _power_of_log(self.shape, ln_x)
         if quick is not None:
             return quick
@@ -61,7 +60,7 @@ class FarTail:
         deadline = time.thread_time() + _BUDGET
         for length in (4, 8, 16):
             try:
-                with precision(128):
+                with ctx.workprec(128):
                     engine = Explicit(ln_x, length, deadline)
                     r = bias(engine, self.formula)
                     if r is NOTHING:
@@ -90,7 +89,7 @@ class FarTail:
                 continue  # this exponent holds only from a larger X on
             if c is None or not c.is_finite():
                 continue
-            bound = _sum_bound(engine, rung.depth, constants.ball(s), c)
+            bound = _sum_bound(engine, rung.depth, ball(s), c)
             if best is not None and not bound < best:
                 break
             best = bound
@@ -117,7 +116,7 @@ def _power_of_log(a: Shape | None, ln_x: Any) -> Any | None:
     e = -ball(c) * m ** (ball(atom.exponent) - 1) - s
     if not e > 1:
         return None
-    factor = ball(a.get(None, Fraction(0))).exp() * k**-s
+    factor = ball(constant_part(a)).exp() * k**-s
     return (factor * (k * n) ** -e * (1 + n / (e - 1))).upper()
 
 

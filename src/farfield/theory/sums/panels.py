@@ -15,7 +15,6 @@ from typing import Any
 from flint import acb, arb, ctx, fmpz
 
 from farfield.theory.errors import IntegralError, NotReachedError, NotSmoothError, UndecidedError
-from farfield.theory.exact.precision import precision
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.eulermaclaurin import bernoulli, correction
 from farfield.theory.sums.evaluation import Weight
@@ -51,7 +50,7 @@ class SmoothSum:
 
     # -- the remainder ------------------------------------------------------------------------------------------
     def _remainder(self) -> tuple[int, Any]:
-        with precision(_LOW):
+        with ctx.workprec(_LOW):
             low = arb(fmpz(self.first))
             high, radius, largest = self._panel(low, None)
             for p in range(2, 400):
@@ -105,8 +104,7 @@ class SmoothSum:
     # -- the boundary and the integral --------------------------------------------------------------------------
     def _boundary(self, x: Any) -> Any:
         """b(x)/2 - sum of B_2k/(2k)! b^(2k-1)(x)."""
-        with precision(terms=2 * self.pairs + 1):
-            jet = self.weight.jet(x, 2 * self.pairs)
+        jet = self.weight.jet(x, 2 * self.pairs)
         total = jet[0] / 2
         for k in range(1, self.pairs + 1):
             total -= correction(jet, k)
@@ -175,13 +173,13 @@ class General(Series):
     def far(self, k: int) -> Any | None:
         """An upper bound of the sum over t >= 2**k, or None."""
         if k not in self._bounds:
-            with precision(_LOW):
+            with ctx.workprec(_LOW):
                 self._bounds[k] = self._far(arb(k) * arb(2).log())
         return self._bounds[k]
 
     def _scale(self) -> Any:
         """A lower bound of B: the largest of the first weights."""
-        with precision(_LOW):
+        with ctx.workprec(_LOW):
             top = max((self.term(t).abs_lower() for t in range(self.start, self.start + 16)), key=float)
         if not top > 0:
             raise UndecidedError("the first weights are all 0, and so the sum could not be enclosed")

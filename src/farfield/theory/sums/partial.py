@@ -9,13 +9,14 @@ from flint import arb, ctx, fmpz
 
 from farfield.formula import Formula, Node
 from farfield.theory.errors import DivergenceError, IntegralError, NotReachedError, NotSmoothError, UndecidedError
-from farfield.theory.exact.precision import precision
+from farfield.theory.exact.constants import ONE, Const, exp, rational
+from farfield.theory.exact.signs import ball, known_sign
 from farfield.theory.sums.branches import at, has_switch, pieces, ratio_at
 from farfield.theory.sums.closed import Series, beyond, closed, logs_and_rest
 from farfield.theory.sums.eulermaclaurin import smooth
 from farfield.theory.sums.evaluation import Weight
 from farfield.theory.sums.panels import FIRST, SmoothSum
-from farfield.theory.sums.shapes import Power, Shape, apply, ball, is_constant, shape, sign
+from farfield.theory.sums.shapes import Shape, T, constant_part, is_constant, shape
 
 _SHORT = 1024  # add this many terms without a thought
 _LONGEST = 1 << 18  # never add more
@@ -65,7 +66,7 @@ class Stretch:
     def _prepare(self) -> tuple[list[Any], SmoothSum | None]:
         length = self.last - self.first
         if length > 2 * _SHORT:
-            with precision(64):
+            with ctx.workprec(64):
                 error = max((self.weight(self.first + i).abs_upper() for i in range(4)), key=float)
             for offset in FIRST:
                 try:
@@ -123,20 +124,20 @@ def undefined(formula: Formula, t: int) -> str:
 class _GrowingPower(Series):
     """b(t) = C*(t + a)**-s with s <= 1: differences of Hurwitz zeta, continued; of digamma for s = 1."""
 
-    def __init__(self, weight: Weight, start: int, factor: Any, s: Any, shift: Any):
+    def __init__(self, weight: Weight, start: int, factor: Const, s: Const, shift: Const):
         super().__init__(weight, start)
         self.factor, self.s, self.shift = factor, s, shift
 
     def _tail(self, j: int) -> Any:
         x = arb(fmpz(j)) + ball(self.shift)
-        value = -x.digamma() if self.s == 1 else ball(self.s).zeta(x)
+        value = -x.digamma() if self.s == ONE else ball(self.s).zeta(x)
         return ball(self.factor) * value
 
 
 class _GrowingGeometric(Series):
     """b(t) = C*exp(k*t) with k > 0: differences of -b(j)/(exp(k) - 1)."""
 
-    def __init__(self, weight: Weight, start: int, k: Any):
+    def __init__(self, weight: Weight, start: int, k: Const):
         super().__init__(weight, start)
         self.k = k
 
@@ -146,14 +147,13 @@ class _GrowingGeometric(Series):
 
 def _divergent(weight: Weight, a: Shape, start: int) -> Series | None:
     """A function whose differences are the sums of a divergent shape, for the simplest shapes."""
-    factor = apply("exp", a.get(None, Fraction(0)))
+    factor = exp(constant_part(a))
     logs, rest = logs_and_rest(a)
     if not rest and len(logs) == 1:
         ((shift, c),) = logs.items()
-        s = apply("*", Fraction(-1), c)
-        if beyond(start, shift) and (isinstance(s, Fraction) or sign(apply("-", s, Fraction(1))) == -1):
-            return _GrowingPower(weight, start, factor, s, shift)
-    if not logs and set(rest) == {Power(Fraction(0), Fraction(1))}:
+        if beyond(start, shift) and (c == rational(-1) or known_sign(-c - 1) == -1):
+            return _GrowingPower(weight, start, factor, -c, shift)
+    if not logs and set(rest) == {T}:
         return _GrowingGeometric(weight, start, next(iter(rest.values())))
     return None
 

@@ -15,20 +15,19 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from flint import arb
+from flint import arb, ctx
 
 from farfield import zoo
 from farfield.formula import Formula, Node
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.exact.logarithms import log_form
-from farfield.theory.exact.precision import precision
+from farfield.theory.exact.constants import exp
 from farfield.theory.sums.branches import has_switch, pieces, ratio_at
 from farfield.theory.sums.closed import Geometric, Series, closed
 from farfield.theory.sums.eulermaclaurin import smooth
 from farfield.theory.sums.evaluation import Weight
 from farfield.theory.sums.panels import Far, General
 from farfield.theory.sums.partial import Stretch, undefined
-from farfield.theory.sums.shapes import as_node, shape, without_idle_floors
+from farfield.theory.sums.shapes import shape, without_idle_floors
 from farfield.theory.sums.steps import Blocks, step_of
 from farfield.zoo import bound_formula
 
@@ -80,7 +79,7 @@ def _series(formula: Formula, start: int) -> Series:
 def _best(formula: Formula, start: int) -> Series:
     formula = replace(formula, node=without_idle_floors(formula.node))
     weight = Weight(formula)
-    with precision(64):
+    with ctx.workprec(64):
         first = weight(start)
     if not first.is_finite() or first < 0:
         raise ValueError(undefined(formula, start))
@@ -155,14 +154,13 @@ def exact_tail(s: Series, j: int, unit: Node) -> Fraction | None:
     """The tail of a geometric series in units of one weight, as a rational number if it is one."""
     if not isinstance(s, Geometric):
         return None
-    k, first = log_form(as_node(s.k)), ratio_at(s.formula, max(j, s.start), unit)
-    ratio = None if k is None else k.times(Fraction(-1)).exp()
+    first, ratio = ratio_at(s.formula, max(j, s.start), unit), exp(-s.k).rational
     return None if ratio is None or first is None else first / (1 - ratio)
 
 
 def sum_json(s: Series, digits: int = 20) -> dict[str, str]:
     """B as the middle and the radius of an enclosure, for a program; the radius is rounded up."""
-    with precision(max(128, 4 * digits + 32)):
+    with ctx.workprec(max(128, 4 * digits + 32)):
         total = s.B()
         middle = total.str(digits, radius=False)
         radius = (total - arb(middle)).abs_upper() * arb("1.001")

@@ -8,7 +8,6 @@ from flint import arb, ctx, fmpz
 
 from farfield.formula import Formula, Node
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact.precision import precision
 from farfield.theory.sums.branches import direction, sign_at
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.evaluation import Weight, compiled
@@ -47,7 +46,7 @@ class Blocks(Series):
 
     def _level(self, t: int) -> int:
         """floor(g(t)), exactly."""
-        with precision(64 + t.bit_length()):
+        with ctx.workprec(64 + t.bit_length()):
             value = compiled(self.inner)(arb(fmpz(t)), False)
             whole = value.floor().unique_fmpz()
         if whole is not None:
@@ -75,7 +74,7 @@ class Blocks(Series):
         checked = 1
         while True:
             if len(self._edges) >= checked:
-                with precision(_LOW):
+                with ctx.workprec(_LOW):
                     rest = self._far(arb(fmpz(max(self._edges[-1], 2))).log())
                 if rest is not None and rest <= small:
                     break

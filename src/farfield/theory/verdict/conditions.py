@@ -10,7 +10,7 @@ from typing import Any
 from farfield.formula import Node, build
 from farfield.formula.sentence import Sentence, joined, say
 from farfield.theory.errors import EmptyRegionError, SplitError, UndecidedError
-from farfield.theory.exact import constants
+from farfield.theory.exact import signs
 from farfield.theory.exact.constants import Const
 from farfield.theory.verdict.regions import Region, domain, domain_relation, linear, relation
 
@@ -80,8 +80,7 @@ def cases(tree: Tree, verdict: str) -> list[Case]:
         return next(iter(found.values()))
     merged: list[Case] = []
     done: set[int] = set()
-    for signs, name in (((1, 0), AT_LEAST), ((-1, 0), AT_MOST), ((1, -1), UNEQUAL)):
-        a, b = signs
+    for a, b, name in ((1, 0, AT_LEAST), (-1, 0, AT_MOST), (1, -1, UNEQUAL)):
         if a in found and b in found and found[a] and found[a] == found[b] and not done & {a, b}:
             merged += [((tree.const, name), *case) for case in found[a]]
             done |= {a, b}
@@ -102,7 +101,7 @@ class Interval:
         """The union, if it has no gap."""
         for a, b in ((self, other), (other, self)):  # a reaches down to b's upper end
             if a.low is not None and b.high is not None:
-                gap = constants.sign(a.low[0] - b.high[0])
+                gap = signs.sign(a.low[0] - b.high[0])
                 if gap > 0 or (gap == 0 and a.low[1] and b.high[1]):
                     return None
         return Interval(_outer(self.low, other.low, -1), _outer(self.high, other.high, 1))
@@ -111,7 +110,7 @@ class Interval:
 def _outer(a: tuple[Const, bool] | None, b: tuple[Const, bool] | None, side: int) -> tuple[Const, bool] | None:
     if a is None or b is None:
         return None
-    gap = constants.sign(a[0] - b[0]) * side
+    gap = signs.sign(a[0] - b[0]) * side
     return a if gap > 0 else b if gap < 0 else (a[0], a[1] and b[1])
 
 
@@ -172,7 +171,7 @@ def _without_implied(case: Case) -> Case:
             tighter = linear(other)
             if i == j or line is None or tighter is None or line[0] != tighter[0]:
                 continue
-            gap = constants.sign(tighter[1] - line[1])
+            gap = signs.sign(tighter[1] - line[1])
             if o == 0 and (gap == s or gap == 0 or s in (AT_LEAST, AT_MOST, UNEQUAL)):
                 implied = True  # the parameter has one value, which satisfies everything else
             elif s == 1 and o in (1, AT_LEAST):

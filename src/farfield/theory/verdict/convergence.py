@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flint import arb
+from flint import arb, ctx
 
 from farfield.formula import Formula, FormulaError, build, parse
 from farfield.formula.gather import gathered
@@ -21,8 +21,8 @@ from farfield.formula.tree import T
 from farfield.theory.checker.wording import wording
 from farfield.theory.errors import UndecidedError, UndefinedError
 from farfield.theory.exact import constants
-from farfield.theory.exact.constants import Const, ball, log, sign
-from farfield.theory.exact.precision import precision
+from farfield.theory.exact.constants import Const, log
+from farfield.theory.exact.signs import ball, sign
 from farfield.theory.verdict import oscillation
 from farfield.theory.verdict.choices import by_choices
 from farfield.theory.verdict.classes import by_classes
@@ -199,7 +199,7 @@ def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict
     h = build.applied("h")
     shown = [build.power(build.call("abs", node), build.fraction(e)) for node, e, _ in waves]
     proof = [say(build.relation(B, "=", build.product([h, *shown])), " with ", build.relation(h, "=", parts.rest.node))]
-    with precision(128):
+    with ctx.workprec(128):
         shift = arb(0)
         if rung.verdict == "converges":
             for _, e, p in waves:
@@ -299,7 +299,7 @@ def by_factors(formula: Formula, start: int, settle: Settle) -> Judged | None:
 
 def _safe_mean(average: Const) -> str:
     """A rational at or below a positive constant."""
-    with precision(128):
+    with ctx.workprec(128):
         return str(average.rational) if average.rational is not None else safe_decimal(ball(average), up=False)
 
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flint import arb, fmpz
+from flint import arb, ctx, fmpz
 
 from farfield.formula import Formula, FormulaError, Node
 from farfield.formula.algebras import Balls, Names, ball_power, evaluate, exact_value
 from farfield.formula.functions import reading
 from farfield.theory.errors import FaultError, LargerStartError, MoreTermsError, UndecidedError, UndefinedError
-from farfield.theory.exact.precision import precision
 from farfield.theory.verdict.engines import Explicit
 from farfield.theory.verdict.intervals import RANGES, Range
 from farfield.theory.verdict.ladder import starts
@@ -130,7 +129,7 @@ def _defined_from(formula: Formula, deadline: float) -> int:
     """A distance from which on the expansion proves every log, quotient and root to be defined."""
     for name, ln_start in starts():
         try:
-            with precision(128):
+            with ctx.workprec(128):
                 bias(Explicit(ln_start, 4, deadline), formula)
             return int(name) if name.isdigit() else _whole(ln_start)
         except (LargerStartError, MoreTermsError, OverflowError):
@@ -144,13 +143,13 @@ def _whole(ln_start: arb) -> int:
     """An integer at or above exp(ln_start), as far as one can be written down."""
     if not ln_start < REACH:
         return 1 << REACH
-    with precision(2 * REACH):
+    with ctx.workprec(2 * REACH):
         return int(ln_start.exp().ceil().upper().unique_fmpz())
 
 
 def _require_at(formula: Formula, t: fmpz) -> None:
     for bits in (64, 512, 4096):
-        with precision(max(bits, t.bit_length() + 64) if t.bit_length() < 10_000 else bits):
+        with ctx.workprec(max(bits, t.bit_length() + 64) if t.bit_length() < 10_000 else bits):
             try:
                 return _look(formula, arb(t))
             except FaultError as fault:
@@ -177,7 +176,7 @@ def _require_range(formula: Formula, first: fmpz, end: fmpz) -> None:
     """Show that the formula is defined on [first, end], by ranges that are cut where they do not tell."""
     spent = 0
     todo: list[tuple[fmpz, fmpz]] = [(first, end)]
-    with precision(64):
+    with ctx.workprec(64):
         while todo:
             low, high = todo.pop()
             spent += 1

@@ -14,7 +14,7 @@ from typing import Any
 from flint import arb
 
 from farfield.theory.errors import LargerStartError, MoreTermsError
-from farfield.theory.exact import constants
+from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
 from farfield.theory.verdict.expansion import MINUS, Engine, Expansion
 from farfield.theory.verdict.monomials import UNIT, Mono, ell
@@ -119,7 +119,7 @@ class Explicit(Engine):
         return arb(lo), arb(hi)
 
     def exactly(self, c: Const) -> Any:
-        value = constants.ball(c)
+        value = signs.ball(c)
         return value.lower(), value.upper()
 
     def plus(self, a: Any, b: Any) -> Any:
@@ -143,7 +143,7 @@ class Explicit(Engine):
 
     def mapped(self, a: Any, f: str, c: Const = ONE) -> Any:
         if f == "power":
-            e = constants.ball(c)
+            e = signs.ball(c)
             ends = (e * a[0].log()).exp(), (e * a[1].log()).exp()
         else:
             ends = (a[0].exp(), a[1].exp()) if f == "exp" else (a[0].log(), a[1].log())
@@ -160,7 +160,7 @@ class Explicit(Engine):
             return s.rest[0], abs(s.rest[1][0]).max(abs(s.rest[1][1])).upper()
         m0, total = s.terms[0][0], arb(0)
         for m, c in s.terms:
-            total += abs(constants.ball(c)) * self.largest(self.over(m, m0))
+            total += abs(signs.ball(c)) * self.largest(self.over(m, m0))
         if s.rest is not None:
             total += abs(s.rest[1][0]).max(abs(s.rest[1][1])) * self.largest(self.over(s.rest[0], m0))
         return m0, total.upper()
@@ -187,9 +187,9 @@ class Explicit(Engine):
         for i, a in m.powers:
             if i:
                 self.level(i)
-            total += constants.ball(a) * (self.levels[i + 1] if i + 1 in self.levels else self.level(i + 1))
+            total += signs.ball(a) * (self.levels[i + 1] if i + 1 in self.levels else self.level(i + 1))
         for x, c in m.phi:
-            total += constants.ball(c) * self.log_at_start(x).exp()
+            total += signs.ball(c) * self.log_at_start(x).exp()
         return total
 
     def largest(self, m: Mono) -> arb:
@@ -202,13 +202,13 @@ class Explicit(Engine):
         if not m.phi:
             # the slope of log m against log l_first is a_first + sum of a_i / (l_{first+1} ... l_i), largest at X
             first, exponent = m.powers[0]
-            slope, product, last = constants.ball(exponent), arb(1), first
+            slope, product, last = signs.ball(exponent), arb(1), first
             for i, a in m.powers[1:]:
                 for k in range(last + 1, i + 1):
                     product *= self.level(k)
                 last = i
-                if constants.ball(a) > 0 or not constants.ball(a) < 0:
-                    slope += abs(constants.ball(a)) / product
+                if signs.ball(a) > 0 or not signs.ball(a) < 0:
+                    slope += abs(signs.ball(a)) / product
             if not slope <= 0:
                 raise LargerStartError("a monomial does not decrease yet")
             exponent_at_start = self.log_at_start(m)
@@ -217,14 +217,14 @@ class Explicit(Engine):
             others = arb(0)
             for i, a in m.powers:
                 if ell(i + 1) != lead:
-                    others += abs(constants.ball(a)) * self.largest(self.over(ell(i + 1), lead))
+                    others += abs(signs.ball(a)) * self.largest(self.over(ell(i + 1), lead))
             for x, b in m.phi:
                 if x != lead:
-                    others += abs(constants.ball(b)) * self.largest(self.over(x, lead))
-            others /= abs(constants.ball(c))
+                    others += abs(signs.ball(b)) * self.largest(self.over(x, lead))
+            others /= abs(signs.ball(c))
             if not others < 1:
                 raise LargerStartError("the leading term does not dominate yet")
-            exponent_at_start = constants.ball(c) * (1 - others) / self.largest(self.raised(lead, MINUS))
+            exponent_at_start = signs.ball(c) * (1 - others) / self.largest(self.raised(lead, MINUS))
         value = (-_LARGE if exponent_at_start < -_LARGE else exponent_at_start).exp().upper()
         self._largest[m] = value
         return value

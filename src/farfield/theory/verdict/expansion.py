@@ -19,7 +19,7 @@ from flint import arb
 
 from farfield.formula import Node, build
 from farfield.theory.errors import MoreTermsError, UndecidedError
-from farfield.theory.exact import constants
+from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
 from farfield.theory.verdict.monomials import UNIT, Mono, ell, sum_node
 from farfield.theory.verdict.regions import Region
@@ -45,6 +45,8 @@ class Engine:
     def __init__(self, region: Region, length: int, deadline: float):
         self.region, self.length, self.deadline = region, length, deadline
         self._compared: dict[tuple[Mono, Mono], int] = {}
+        self._known: list[Const] = []  # the irrational exponents that were met
+        self._canonical: dict[Const, Const] = {}
 
     # -- intervals: what the subclasses define
     def interval(self, lo: int, hi: int) -> Any:
@@ -100,10 +102,22 @@ class Engine:
         raise NotImplementedError
 
     # -- monomials
+    def canonical(self, c: Const) -> Const:
+        """The one spelling of an exponent: constants that are equal but written differently become the same."""
+        if c.rational is not None or c.parameters:
+            return c
+        if c not in self._canonical:
+            plain = signs.hidden_rational(c)
+            same = (k for k in self._known if signs.sign(c - k) == 0)
+            self._canonical[c] = rational(plain) if plain is not None else next(same, c)
+            if self._canonical[c] is c:
+                self._known.append(c)
+        return self._canonical[c]
+
     def times(self, a: Mono, b: Mono) -> Mono:
         powers = dict(a.powers)
         for i, e in b.powers:
-            powers[i] = powers.get(i, ZERO) + e
+            powers[i] = self.canonical(powers.get(i, ZERO) + e)
         kept = tuple(sorted((i, e) for i, e in powers.items() if e.terms and self.region.sign(e)))
         if not b.phi:
             return Mono(kept, a.phi)
@@ -111,14 +125,15 @@ class Engine:
             return Mono(kept, b.phi)
         phi: dict[Mono, Const] = {}
         for m, c in a.phi + b.phi:
-            phi[m] = phi.get(m, ZERO) + c
+            phi[m] = self.canonical(phi.get(m, ZERO) + c)
         return Mono(kept, self.ordered([(m, c) for m, c in phi.items() if c.terms and self.region.sign(c)]))
 
     def raised(self, m: Mono, e: Const) -> Mono:
         """The monomial to a constant power."""
         if not e.terms or not self.region.sign(e):
             return UNIT
-        return Mono(tuple((i, a * e) for i, a in m.powers), tuple((x, c * e) for x, c in m.phi))
+        powers = tuple((i, self.canonical(a * e)) for i, a in m.powers)
+        return Mono(powers, tuple((x, self.canonical(c * e)) for x, c in m.phi))
 
     def over(self, a: Mono, b: Mono) -> Mono:
         return self.times(a, self.raised(b, MINUS))
@@ -174,7 +189,7 @@ class Engine:
         gathered: dict[Mono, Const] = {}
         for m, c in items:
             gathered[m] = gathered.get(m, ZERO) + c
-        terms = self.ordered([(m, c) for m, c in gathered.items() if not self.is_zero(c)])
+        terms = self._merged(self.ordered([(m, c) for m, c in gathered.items() if not self.is_zero(c)]))
         left = [r for r in rests if r is not None]
         if not left and len(terms) <= self.length:
             return Expansion(terms)
@@ -187,7 +202,7 @@ class Engine:
         assert largest is not None
         total = self.exactly(ZERO)
         for m, interval in left:
-            same = m == largest
+            same = self.compare(m, largest) == 0
             total = self.plus(total, interval if same else self.under(interval, self.over(m, largest)))
         kept = []
         for m, c in terms:
@@ -198,6 +213,17 @@ class Engine:
                 part = self.exactly(c)
                 total = self.plus(total, part if order == 0 else self.under(part, self.over(m, largest)))
         return Expansion(tuple(kept), (largest, total))
+
+    def _merged(self, terms: tuple[tuple[Mono, Const], ...]) -> tuple[tuple[Mono, Const], ...]:
+        """Ordered terms, in which monomials that are equal under the assumptions are one."""
+        merged: list[tuple[Mono, Const]] = []
+        for m, c in terms:
+            if merged and self.compare(m, merged[-1][0]) == 0:
+                m, c = merged[-1][0], merged.pop()[1] + c
+                if self.is_zero(c):
+                    continue
+            merged.append((m, c))
+        return tuple(merged)
 
     def constant(self, c: Const) -> Expansion:
         return self.make([(UNIT, c)])
@@ -293,6 +319,9 @@ class Engine:
             ),
         )
 
+    def _is_one(self, c: Const) -> bool:
+        return c == ONE or (bool(c.parameters) and self.region.known_sign(c - ONE) == 0)
+
     def exp(self, s: Expansion) -> Expansion:
         """exp: what grows becomes the monomial, what tends to 0 a power series."""
         powers: list[tuple[int, Const]] = []
@@ -307,10 +336,10 @@ class Engine:
                 small.append((m, c))
             elif order == 0:
                 shift = shift + c
-            elif not m.phi and len(m.powers) == 1 and m.powers[0][0] >= 1 and m.powers[0][1] == ONE:
-                powers.append((m.powers[0][0] - 1, c))
+            elif not m.phi and len(m.powers) == 1 and m.powers[0][0] >= 1 and self._is_one(m.powers[0][1]):
+                powers.append((m.powers[0][0] - 1, self.canonical(c)))
             else:
-                phi.append((m, c))
+                phi.append((m, self.canonical(c)))
         big = Mono(tuple(sorted(powers)), self.ordered(phi))
         factor = constants.exp(shift)
         if s.rest is not None:
@@ -357,8 +386,8 @@ class Engine:
             return functools.reduce(lambda a, i: a * (e - rational(i)) * rational(Fraction(1, i + 1)), range(k), ONE)
 
         def bound(order: int, size: Any) -> Any:
-            x = constants.ball(e) - order - 1
+            x = signs.ball(e) - order - 1
             growth = (x * (1 + size).log()).exp() if x > 0 else (x * (1 - size).log()).exp()
-            return abs(constants.ball(binomial(order + 1))) * growth
+            return abs(signs.ball(binomial(order + 1))) * growth
 
         return self.times_mono(self.scale(self.series(d, binomial, bound), lead), self.raised(m, e))

@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from flint import arb
+from flint import arb, ctx
 
 from farfield.formula import Formula, Node, build
 from farfield.formula.sentence import Sentence, say
 from farfield.formula.text import decimal_text
 from farfield.theory.errors import LargerStartError, MoreTermsError, UndecidedError, UndefinedError
-from farfield.theory.exact import constants
+from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
-from farfield.theory.exact.precision import precision
 from farfield.theory.verdict.engines import Asymptotic, Explicit
 from farfield.theory.verdict.expansion import MINUS, Engine, Expansion
 from farfield.theory.verdict.growth import NOTHING
@@ -129,7 +128,7 @@ def _rung(engine: Asymptotic, g: Expansion, depth: int) -> tuple[str, Const | No
             return "diverges", high, say(shown, ", below 1")
         ends = f"{constants.text(low)} and {constants.text(high)}"
         raise UndecidedError(f"the exponent oscillates between {ends}, across 1")
-    same = bool(g.terms) and g.terms[0][0] == target
+    same = bool(g.terms) and engine.compare(g.terms[0][0], target) == 0
     ratio = g.terms[0][1] if same else ZERO
     gap = sign(ratio - ONE)
     shown = say("tends to ", constants.node(ratio))
@@ -157,7 +156,7 @@ def starts() -> Iterator[tuple[str, arb]]:
     yield "exp(1000000)", arb(10) ** 6
     yield "exp(exp(50))", arb(50).exp()
     yield "exp(exp(exp(20)))", arb(20).exp().exp()
-    with precision(2048):  # exp(1000) to the unit
+    with ctx.workprec(2048):  # exp(1000) to the unit
         furthest = arb(1000).exp().exp()
     yield "exp(exp(exp(1000)))", furthest
 
@@ -174,9 +173,9 @@ def excess(engine: Explicit, g: Expansion, depth: int, exponent: Const, above: b
     total, rest = arb(0), None
     for m, c in s.terms:
         if m == UNIT:
-            total -= constants.ball(c)
+            total -= signs.ball(c)
         elif engine.compare(m, UNIT) < 0:
-            total += abs(constants.ball(c)) * engine.largest(m)
+            total += abs(signs.ball(c)) * engine.largest(m)
     if s.rest is not None:
         order = engine.compare(s.rest[0], UNIT)
         if order > 0:
@@ -213,13 +212,13 @@ def exponents(rung: Rung) -> list[Const]:
 
 def _between(low: Fraction, high: Const) -> Fraction:
     """A short decimal strictly between a rational and a larger constant, about the middle."""
-    with precision(256):
-        middle = (arb(low.numerator) / low.denominator + constants.ball(high)) / 2
-        gap = constants.ball(high) - arb(low.numerator) / low.denominator
+    with ctx.workprec(256):
+        middle = (arb(low.numerator) / low.denominator + signs.ball(high)) / 2
+        gap = signs.ball(high) - arb(low.numerator) / low.denominator
         for digits in range(1, 70):
             text = middle.mid().str(digits, radius=False)
             value = Fraction(text)
-            if value > low and constants.sign(high - rational(value)) > 0 and abs(middle - arb(text)) < gap / 3:
+            if value > low and signs.sign(high - rational(value)) > 0 and abs(middle - arb(text)) < gap / 3:
                 return value
     raise UndecidedError("the limit is too close to 1")
 
@@ -230,7 +229,7 @@ def certificate(formula: Formula, rung: Rung, deadline: float) -> dict[str, Any]
     for length in (4, 8, 16):
         for name, ln_start in starts():
             try:
-                with precision(128):
+                with ctx.workprec(128):
                     engine = Explicit(ln_start, length, deadline)
                     r = bias(engine, formula)
                     if r is NOTHING:

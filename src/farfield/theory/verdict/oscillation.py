@@ -18,7 +18,7 @@ from farfield.formula import Formula, Node, build, number
 from farfield.formula.algebras import exact_value
 from farfield.formula.functions import WAVES, reading
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact import constants
+from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import PI, ZERO, Const, rational
 from farfield.theory.verdict.engines import Asymptotic
 from farfield.theory.verdict.monomials import UNIT, ell
@@ -201,12 +201,12 @@ def mean(waves: Waves) -> Const:
 
 def _is_full_turn(frequency: Const) -> bool:
     """Whether a frequency is a multiple of 2 pi; pi is transcendental, so no algebraic number but 0 is one."""
-    if not frequency.terms or constants.sign(frequency) == 0:
+    if not frequency.terms or signs.sign(frequency) == 0:
         return True
     turns = (frequency / (PI * rational(2))).rational
     if turns is not None:
         return turns.denominator == 1
-    if all(constants.is_algebraic(a) for m in frequency.terms for a, _ in m):
+    if all(signs.is_algebraic(a) for m in frequency.terms for a, _ in m):
         return False
     raise UndecidedError("a frequency that may be a multiple of 2 pi")
 
@@ -215,7 +215,7 @@ def size(waves: Waves) -> Const:
     """The sum of the amplitudes: an upper bound of |p|."""
     total = ZERO
     for amplitude in waves.values():
-        total = total + (amplitude if constants.sign(amplitude) >= 0 else -amplitude)
+        total = total + (amplitude if signs.sign(amplitude) >= 0 else -amplitude)
     return total
 
 
@@ -223,7 +223,7 @@ def never_negative(waves: Waves) -> bool:
     """Whether the constant part outweighs all waves."""
     still = sum((a for (w, p), a in waves.items() if not w.terms and not p.terms), ZERO)
     moving = size({k: a for k, a in waves.items() if k[0].terms or k[1].terms})
-    return constants.sign(still - moving) >= 0
+    return signs.sign(still - moving) >= 0
 
 
 def even_power(node: Node, e: Fraction) -> tuple[Node, int]:

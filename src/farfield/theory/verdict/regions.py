@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from farfield.formula import Node, build
 from farfield.theory.errors import EmptyRegionError, SplitError, UndecidedError
-from farfield.theory.exact import constants
+from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational, substitute
 
 NON_NEGATIVE = 2  # as a sign: zero or positive
@@ -23,7 +23,7 @@ NON_NEGATIVE = 2  # as a sign: zero or positive
 
 def normal(c: Const) -> tuple[Const, int]:
     """The constant up to a rational factor, and the sign of that factor."""
-    lead = min(c.terms, key=lambda m: (m == (), [(a.key, -e) for a, e in m]))
+    lead = min(c.terms, key=lambda m: (m == (), constants.spelling_order(m)))
     q = c.terms[lead]
     return Const({m: v / q for m, v in c.terms.items()}), (1 if q > 0 else -1)
 
@@ -52,7 +52,7 @@ class Region:
             q = c.rational
             return (q > 0) - (q < 0)
         if not c.parameters:
-            return constants.sign(c)
+            return signs.sign(c)
         return _sign(self, c)
 
     def known_sign(self, c: Const) -> int | None:
@@ -95,7 +95,7 @@ class Region:
                 if c.terms and c.parameters:
                     new, flip = normal(c)
                     facts.append((new, s * flip if s != NON_NEGATIVE else s))
-                elif (constants.sign(c) if c.terms else 0) not in ((0, 1) if s == NON_NEGATIVE else (s,)):
+                elif (signs.sign(c) if c.terms else 0) not in ((0, 1) if s == NON_NEGATIVE else (s,)):
                     raise EmptyRegionError
             values = [(n, substitute(v, name, value)) for n, v in self.values]
             return Region(tuple(facts), (*values, (name, value)))
@@ -106,8 +106,8 @@ def _solve(c: Const, name: str) -> tuple[Const | None, Const]:
     """(slope, rest) with c = slope * name + rest, or (None, ...) if it is not of that form."""
     slope, rest = ZERO, ZERO
     for monomial, q in c.terms.items():
-        power = [e for a, e in monomial if a.kind == "param" and a.key == name]
-        others = tuple(p for p in monomial if not (p[0].kind == "param" and p[0].key == name))
+        power = [e for a, e in monomial if a.kind == "param" and a.made_of == name]
+        others = tuple(p for p in monomial if not (p[0].kind == "param" and p[0].made_of == name))
         if any(isinstance(a.made_of, Const) and name in a.made_of.parameters for a, _ in others):
             return None, ZERO
         if not power:
@@ -123,9 +123,9 @@ def _solve(c: Const, name: str) -> tuple[Const | None, Const]:
 def _sign(region: Region, c: Const) -> int:
     monomials = list(c.terms)
     common: dict[str, Fraction] = {}
-    first = {a.key: e for a, e in monomials[0] if a.kind == "param"}
+    first = {a.made_of: e for a, e in monomials[0] if a.kind == "param"}
     for key in first:
-        exponents = [{a.key: e for a, e in m if a.kind == "param"}.get(key, Fraction(0)) for m in monomials]
+        exponents = [{a.made_of: e for a, e in m if a.kind == "param"}.get(key, Fraction(0)) for m in monomials]
         if all(e > 0 for e in exponents) or all(e < 0 for e in exponents):
             common[key] = min(exponents, key=abs)
     if common and (len(monomials) > 1 or len(monomials[0]) > 1 or monomials[0][0][1] != 1):
@@ -146,7 +146,7 @@ def _sign(region: Region, c: Const) -> int:
     assert line is not None
     moving, root = line
     for bound, side, strict in region.bounds(moving):
-        gap = constants.sign(bound - root)
+        gap = signs.sign(bound - root)
         if side == 0:
             return gap * flip
         if gap == side or (gap == 0 and strict):  # a lower bound at or above the root, or an upper one at or below
@@ -157,31 +157,31 @@ def _sign(region: Region, c: Const) -> int:
         if region.sign(inside - rational(math.floor(n) + 1)) >= 0:
             return flip
         return 0 if n.denominator == 1 and region.sign(inside - rational(n)) >= 0 else -flip
-    inside = _inside("logabs", core)
+    inside = _inside("log", core)
     if inside is not None:
         s = region.sign(inside)
         if s == 0:
             raise UndecidedError("the logarithm of zero")
         return flip * region.sign((inside if s > 0 else -inside) - constants.ONE)
-    signs = {_term_sign(region, m, q) for m, q in core.terms.items()}
-    if signs in ({1}, {-1}):
-        return signs.pop() * flip  # type: ignore[operator]
+    each = {_term_sign(region, m, q) for m, q in core.terms.items()}
+    if each in ({1}, {-1}):
+        return each.pop() * flip  # type: ignore[operator]
     raise SplitError(core)
 
 
 def _sign_of_product(region: Region, product: Const) -> int:
     """The sign of a product of parameters: from theirs, or else as one condition such as a*b > 0."""
     ((monomial, _),) = product.terms.items()
-    signs = [_parameter_sign(region, atom.key) for atom, _ in monomial]
-    if len(signs) < 2 or (product, 1) in region.facts or (product, -1) in region.facts or (product, 0) in region.facts:
-        return region.sign(product) if len(signs) < 2 else next(s for c, s in region.facts if c == product)
-    if None in signs:
+    each = [_parameter_sign(region, atom.made_of) for atom, _ in monomial]
+    if len(each) < 2 or (product, 1) in region.facts or (product, -1) in region.facts or (product, 0) in region.facts:
+        return region.sign(product) if len(each) < 2 else next(s for c, s in region.facts if c == product)
+    if None in each:
         raise SplitError(product)
-    return math.prod(s for s in signs if s is not None)
+    return math.prod(s for s in each if s is not None)
 
 
 def _inside(kind: str, c: Const) -> Const | None:
-    """x if the constant is log|x| ("logabs") or floor(x)."""
+    """x if the constant is log|x| or floor(x)."""
     if len(c.terms) == 1:
         ((monomial, q),) = c.terms.items()
         if q == 1 and len(monomial) == 1 and monomial[0][0].kind == kind and monomial[0][1] == 1:
@@ -193,11 +193,11 @@ def _term_sign(region: Region, monomial: constants.Monomial, q: Fraction) -> int
     """The sign of one term, or None where it is not known."""
     total = 1 if q > 0 else -1
     for atom, e in monomial:
-        if atom.kind in ("pi", "prime", "logprime", "exp", "abs") or (e.denominator == 1 and e % 2 == 0):
+        if atom.kind in ("pi", "prime", "log prime", "exp", "abs") or (e.denominator == 1 and e % 2 == 0):
             continue
         c = Const({((atom, Fraction(1)),): Fraction(1)})
         if atom.kind == "param" and len(c.terms) == 1:
-            s = _parameter_sign(region, atom.key)
+            s = _parameter_sign(region, atom.made_of)
         else:
             s = region.known_sign(c) if not c.parameters else None
         if s is None or s == 0:
@@ -208,7 +208,7 @@ def _term_sign(region: Region, monomial: constants.Monomial, q: Fraction) -> int
 
 def _parameter_sign(region: Region, name: str) -> int | None:
     for bound, side, strict in region.bounds(constants.parameter(name)):
-        s = constants.sign(bound)
+        s = signs.sign(bound)
         if side and (s == side or (s == 0 and strict)):
             return side
     return None
