@@ -1,4 +1,4 @@
-"""Attention in a dozen obvious lines: what every fast path must equal. It stores n x n numbers, so keep n small.
+"""Attention in two dozen obvious lines: what every fast path must equal. It stores n x n numbers, so keep n small.
 
 Shapes: B samples, H heads, M queries, N keys, D width of a head.
 """
@@ -24,12 +24,16 @@ def reference(
     *,
     window: Windows = None,
     mask: Bool[Tensor, "B N"] | None = None,
+    sink: Float[Tensor, " H"] | None = None,
+    softcap: float | None = None,
     scale: float | None = None,
     dtype: torch.dtype | None = None,
 ) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"]]:
     """The output and the log-sum-exp of causal attention with a bias, computed from the definition.
 
-    `dtype=torch.float64` computes and returns in float64. A query that sees no key gives 0 and minus infinity.
+    A key that a query does not see has no part in its result, whatever it holds, NaN and infinity included. The sink is
+    one more logit of each head, without a value; the log-sum-exp counts it. A query that sees no key gives 0 and the
+    sink, or minus infinity; so does padding, always minus infinity. `dtype=torch.float64` computes in float64.
     """
     heads, m, n = q.shape[1], q.shape[2], k.shape[2]
     q, k, v = (x.to(dtype or x.dtype) for x in (q, k, v))
@@ -37,13 +41,22 @@ def reference(
     position = torch.arange(n, device=q.device)
     t = position[n - m :, None] - position  # (M, N): the last query stands at the last key
     tokens = torch.as_tensor(n if window is None else window, device=q.device).reshape(-1, 1, 1)
-    seen = (t >= 0) & (t < tokens)  # (1 or H, M, N): a window of j tokens is t < j
+    seen = ((t >= 0) & (t < tokens))[None]  # (1, 1 or H, M, N): a window of j tokens is t < j
     if mask is not None:
         seen = seen & mask[:, None, None, :] & mask[:, None, n - m :, None]
     logits = q @ k.mT * (q.shape[3] ** -0.5 if scale is None else scale)
+    if softcap is not None:
+        logits = softcap * torch.tanh(logits / softcap)
     if bias is not None:
         logits = logits + bias.to(logits.dtype)[:, t.clamp(min=0)]
     logits = logits.masked_fill(~seen, float("-inf"))
     lse = logits.logsumexp(-1)
+    if sink is not None:
+        lse = torch.logaddexp(lse, sink.to(lse.dtype)[:, None])
+        if mask is not None:
+            lse = lse.masked_fill(~mask[:, None, n - m :], float("-inf"))
     weight = (logits - lse.masked_fill(lse == float("-inf"), 0)[..., None]).exp()
-    return weight @ v, lse
+    if bool(v.isfinite().all()):
+        return weight @ v, lse
+    out = [(weight[..., i, :, None] * v).masked_fill(~seen[..., i, :, None], 0).sum(-2) for i in range(m)]
+    return torch.stack(out, 2), lse
