@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import webbrowser
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -16,6 +17,7 @@ def explore_command(
     browser: Annotated[bool, Parameter(negative="--no-browser")] = True,
     study: str | None = None,
     seconds: float = 5,
+    static: Path | None = None,
 ) -> None:
     """Open a page on this machine: type a formula, move its parameters, and see how far it reaches.
 
@@ -24,20 +26,31 @@ def explore_command(
         browser: Open the page in the browser.
         study: Also show the results in this study folder.
         seconds: Cut the work on one question off after so long.
+        static: Write the page into this folder instead, for any web host: Python then runs in the browser.
     """
+    from farfield.explorer import study as studies
+
+    if not 0 < seconds <= 3600:
+        raise ValueError(f"a question may take up to 3600 seconds, not {seconds:g}")
+    runs = None if study is None else studies.load(study)
+    if static is not None:
+        from farfield.explorer.static import build
+
+        build(static, runs, seconds, say=lambda words: print(words, flush=True))
+    else:
+        _serve(port, browser, runs, seconds)
+
+
+def _serve(port: int, browser: bool, runs: list[dict[str, Any]] | None, seconds: float) -> None:
     try:
         import uvicorn
 
         from farfield.explorer import server
-        from farfield.explorer import study as studies
         from farfield.explorer.work import Pool
     except ImportError as error:
         if (error.name or "").startswith("farfield"):
             raise
         raise ImportError("the explorer needs starlette and uvicorn: pip install 'farfield[explore]'") from None
-    if not 0 < seconds <= 3600:
-        raise ValueError(f"a question may take up to 3600 seconds, not {seconds:g}")
-    runs = None if study is None else studies.load(study)
     own = server.listen(port)
     chosen = own.getsockname()[1]
     address = f"http://{server.HOST}:{chosen}/"

@@ -5,9 +5,10 @@ These describe; what is proven (the sum, the receptive fields, the window) comes
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import accumulate
+from math import isfinite
 from typing import Any
-
-import numpy as np
 
 from farfield.formula import Formula
 from farfield.theory.fields.drawn import claims, paper_curve
@@ -15,23 +16,21 @@ from farfield.theory.fields.receptive import exact_epsilon
 from farfield.theory.verdict.horizon import affordable, weights
 
 CELLS = 64  # of a side of the heat map
+POINTS = 64  # of a curve
 
 
 def curves(formula: Formula, start: int, context: int) -> dict[str, Any]:
     """Weights and partial sums of a formula without open parameters, and the heat map of a context."""
-    count = _count(formula, start, context)
-    found = weights(formula, start, count)  # the i-th is that of the distance start + i
-    with np.errstate(all="ignore"):
-        sums = np.cumsum(found)
-    places = _steps(1, count) - 1
+    found = weights(formula, start, _count(formula, start, context))  # the i-th is that of the distance start + i
+    sums = list(accumulate(found))
+    last = len(found)
+    places = sorted({round(last ** (i / (POINTS - 1))) - 1 for i in range(POINTS)})  # evenly spaced as logarithms
     stride = -(-context // CELLS)
-    cells = np.arange(0, context, stride)
-    shown = np.full(len(cells), np.nan)
-    shown[cells >= start] = found[cells[cells >= start] - start]
+    cells = [found[t - start] if t >= start else None for t in range(0, context, stride)]
     return {
-        "sums": {"tokens": (places + start + 1).tolist(), "values": _finite(sums[places])},
-        "weights": {"distances": (places + start).tolist(), "values": _finite(found[places])},
-        "heat": {"stride": stride, "context": context, "values": _finite(shown)},
+        "sums": {"tokens": [i + start + 1 for i in places], "values": _finite(sums[i] for i in places)},
+        "weights": {"distances": [i + start for i in places], "values": _finite(found[i] for i in places)},
+        "heat": {"stride": stride, "context": context, "values": _finite(cells)},
     }
 
 
@@ -40,13 +39,13 @@ def paper_claims(formula: Formula, start: int, context: int, epsilon: str) -> di
     found = weights(formula, start, _count(formula, start, context))
     share = [float(exact_epsilon(epsilon))]
     once, twice = found[: max(0, context - start)], found[: max(0, 2 * context - start)]
-    if not len(once) or not np.isfinite(twice).all() or not once.sum() > 0:
+    if not once or not isfinite(sum(twice)) or not sum(once) > 0:
         return {"claim": None, "twice": None, "curve": None}
-    fields, at = paper_curve(once, 101)
+    fields, epsilons = paper_curve(once, 101)
     return {
-        "claim": int(claims(once, share)[0]) + start,
-        "twice": int(claims(twice, share)[0]) + start,
-        "curve": {"epsilons": [round(float(e), 6) for e in at], "share": [round(float(f), 6) for f in fields]},
+        "claim": claims(once, share)[0] + start,
+        "twice": claims(twice, share)[0] + start,
+        "curve": {"epsilons": [round(e, 6) for e in epsilons], "share": [round(f, 6) for f in fields]},
     }
 
 
@@ -60,10 +59,5 @@ def _count(formula: Formula, start: int, context: int) -> int:
     return count
 
 
-def _steps(first: int, last: int) -> np.ndarray:
-    """Whole numbers from `first` to `last`, at most 64, evenly spaced as logarithms."""
-    return np.unique(np.round(np.geomspace(first, max(first, last), 64)).astype(int))
-
-
-def _finite(values: np.ndarray) -> list[float | None]:
-    return [float(v) if np.isfinite(v) else None for v in values]
+def _finite(values: Iterable[float | None]) -> list[float | None]:
+    return [v if v is not None and isfinite(v) else None for v in values]

@@ -70,7 +70,7 @@ def measured(cell: Cell, run: Path, report: Report) -> dict[str, Any]:
             "burn_in": fields.burn_in,
             "queries": fields.queries,
             "mass": [round(float(x), 9) for x in fields.mass.mean((0, 1))],
-            "paper": {"field": first[0].tolist(), "epsilon": first[1].tolist()},
+            "paper": {"field": first[0], "epsilon": first[1]},
         },
         "truncation": {
             "length": rows,

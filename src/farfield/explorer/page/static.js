@@ -1,9 +1,91 @@
-// A page without a server: answers from a worker of this browser. (Not built yet.)
+// A page without a server: answers that were computed when it was built, and for all else a worker of this browser.
+
+const ORDER = ["verdict", "drawn", "fields", "window", "condition", "code", "compare", "design", "claimed", "heads"];
+const byId = (id) => document.getElementById(id);
+let given = null, known = null, worker = null, ready = false, running = null, waiting = [], counted = 0, broken = null;
 
 export async function start() {
-  throw new Error("this page has no server");
+  const fetched = async (name) => (await fetch(name)).json();
+  [given, known] = await Promise.all([fetched("start.json"), fetched("answers.json")]);
+  setTimeout(begin, 0); // the page is there first
+  return given;
 }
 
-export async function ask() {
-  throw new Error("this page has no server");
+export function ask(kind, fields, signal) {
+  const answer = known[JSON.stringify([kind, fields])];
+  if (answer) return Promise.resolve(structuredClone(answer));
+  return new Promise((resolve, reject) => {
+    const question = { id: (counted += 1), kind, fields, resolve, reject };
+    signal?.addEventListener("abort", () => { // one that is being worked on is left to end: a new worker costs seconds
+      waiting = waiting.filter((other) => other !== question);
+      reject(new DOMException("overtaken", "AbortError"));
+    });
+    waiting.push(question);
+    next();
+  });
+}
+
+// A worker with Python in it; the page says how far it is.
+function begin() {
+  worker = new Worker("worker.js", { type: "module" });
+  worker.addEventListener("message", ({ data }) => heard(data));
+  worker.addEventListener("error", (event) => heard({ fault: event.message || "the worker did not start" }));
+  worker.postMessage({ load: given.python });
+  byId("loading").hidden = false;
+  progress(0);
+}
+
+function progress(bytes) {
+  const share = Math.min(0.99, bytes / given.python.bytes);
+  byId("loaded").value = share;
+  byId("loading-said").textContent = share < 0.99
+    ? `Named encodings are answered already; Python is being loaded for all else: ${Math.round(bytes / 1e6)} of ${Math.round(given.python.bytes / 1e6)} MB`
+    : "Python is starting…";
+}
+
+function heard(data) {
+  if (data.loaded !== undefined) return progress(data.loaded);
+  if (data.ready) {
+    ready = true;
+    byId("loading").hidden = true;
+    return next();
+  }
+  if (running && data.id === running.id) {
+    const { resolve, reject } = settle();
+    if (data.fault) reject(new Error(`Farfield could not answer this (${data.fault}): a fault of Farfield's own`));
+    else if (data.reply.error) reject(Object.assign(new Error(data.reply.error), { pointer: data.reply.pointer }));
+    else resolve(data.reply);
+    return next();
+  }
+  if (data.fault) { // Python itself could not be loaded
+    broken = `Python could not be loaded in this browser (${data.fault}), so only named encodings are answered here`;
+    byId("loading-said").textContent = broken;
+    byId("loaded").hidden = true;
+    for (const { reject } of waiting.splice(0)) reject(new Error(broken));
+  }
+  return undefined;
+}
+
+function settle() {
+  const done = running;
+  clearTimeout(done.timer);
+  running = null;
+  return done;
+}
+
+// The next question: verdicts before numbers. One that takes too long ends its worker, and another one begins.
+function next() {
+  if (broken) for (const { reject } of waiting.splice(0)) reject(new Error(broken));
+  if (!ready || running || !waiting.length) return;
+  waiting.sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind) || a.id - b.id);
+  running = waiting.shift();
+  running.timer = setTimeout(() => {
+    const { reject } = settle();
+    worker.terminate();
+    ready = false;
+    begin();
+    const words = `no answer within ${given.seconds} seconds, so the work on this formula was cut off; the command line has no such limit`;
+    reject(Object.assign(new Error(words), { late: true }));
+  }, 1000 * given.seconds);
+  worker.postMessage({ id: running.id, kind: running.kind, fields: running.fields });
 }

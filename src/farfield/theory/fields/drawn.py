@@ -7,20 +7,20 @@ no field exceeds m; its inequality is not strict, which is one too few at ties; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import accumulate
 
-import numpy as np
 
-
-def claims(weights: Sequence[float] | np.ndarray, epsilons: Sequence[float] | np.ndarray) -> np.ndarray:
+def claims(weights: Iterable[float], epsilons: Iterable[float]) -> list[int]:
     """For each epsilon the first j with S_j >= (1 - epsilon) * S_m, S_j the sum of the first j of m weights."""
-    running = np.concatenate([[0.0], np.asarray(weights, dtype=float).cumsum()])
-    return np.searchsorted(running, (1 - np.asarray(epsilons, dtype=float)) * running[-1] * (1 - 1e-15))
+    running = [0.0, *accumulate(float(w) for w in weights)]
+    return [bisect_left(running, (1 - e) * running[-1] * (1 - 1e-15)) for e in epsilons]
 
 
-def paper_curve(mass: Sequence[float] | np.ndarray, points: int = 50) -> tuple[np.ndarray, np.ndarray]:
+def paper_curve(mass: Iterable[float], points: int = 50) -> tuple[list[float], list[float]]:
     """The curve that the paper plots for weights by distance: (j / m, epsilon), with epsilon from 1 to 0."""
-    epsilons = np.linspace(1, 0, points)
-    fields = claims(mass, epsilons)
-    fields[-1] = len(mass)
-    return fields / len(mass), epsilons
+    given = list(mass)
+    epsilons = [1 - i / (points - 1) for i in range(points)]
+    fields = [*claims(given, epsilons)[:-1], len(given)]
+    return [j / len(given) for j in fields], epsilons

@@ -7,9 +7,11 @@ practical horizon. Double precision: this is a description, not a proof.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from itertools import accumulate
+from math import isfinite
 
 from farfield.formula import Formula, expanded_size
 from farfield.formula.functions import ROUGH
@@ -46,34 +48,35 @@ def affordable(formula: Formula, terms: int = TERMS) -> int:
     return max(1024, min(terms, COST // expanded_size(formula.node)))
 
 
-@lru_cache(maxsize=8)
-def weights(formula: Formula, start: int, terms: int) -> Any:
-    """b(t) for start <= t < start + terms in double precision, as an array that nobody may change."""
+def _by_numpy(formula: Formula, start: int, terms: int) -> array[float]:
     import numpy as np
 
     with np.errstate(all="ignore"):
-        found = np.exp(formula.array(np.arange(start, start + terms, dtype=float)))
-    found.flags.writeable = False
-    return found
+        return array("d", np.exp(formula.array(np.arange(start, start + terms, dtype=float))).tobytes())
+
+
+evaluate = _by_numpy  # in a browser, which has no numpy, another function takes this place
+
+
+@lru_cache(maxsize=8)
+def weights(formula: Formula, start: int, terms: int) -> array[float]:
+    """b(t) for start <= t < start + terms in double precision; nobody may change it."""
+    return evaluate(formula, start, terms)
 
 
 def horizon(formula: Formula, start: int = 0, terms: int = TERMS) -> Horizon | None:
     """The practical horizon of a divergent series, or None if the growth has no minimum in sight."""
     if not any(n.op in ROUGH for n in formula.node.walk()):
         return None  # without pieces and waves the growth falls or rises for good
-    import numpy as np
-
     terms = affordable(formula, terms)
-    with np.errstate(all="ignore"):
-        sums = np.cumsum(weights(formula, start, terms))
-    if not np.isfinite(sums[-1]) or sums[0] <= 0:
+    sums = list(accumulate(weights(formula, start, terms)))
+    if not isfinite(sums[-1]) or sums[0] <= 0:
         return None
-    n = np.arange(1, terms // 2 + 1)
-    growth = (sums[2 * n - 1] - sums[n - 1]) / sums[n - 1]
-    best = int(np.argmin(growth))
-    least = float(growth[best])
+    growth = [(sums[2 * n - 1] - sums[n - 1]) / sums[n - 1] for n in range(1, terms // 2 + 1)]
+    least = min(growth)
+    best = growth.index(least)
     if least < NOISE:
-        last = int(np.nonzero(growth < NOISE)[0][-1]) + 1
+        last = max(n for n, g in enumerate(growth, 1) if g < NOISE)
         return Horizon(last, least, last < terms // 2)
     if best + 1 >= terms // 2 or best < 8 or growth[-1] < CLIMB * least or least > SLOW:
         return None
