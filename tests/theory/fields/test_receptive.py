@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from farfield.theory.exact.precision import precision
 from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,6 @@ from hypothesis import strategies as st
 from farfield import check, compare, design, law, windows, zoo
 from farfield.formula import parse
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.exact.precision import precision
 from farfield.theory.fields.layers import layer, model_reach
 from farfield.theory.fields.receptive import digits, exact_epsilon, leak, reach, trf
 from farfield.theory.sums.evaluation import Weight

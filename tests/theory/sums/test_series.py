@@ -6,14 +6,14 @@ from pathlib import Path
 
 import mpmath
 import pytest
+from farfield.theory.exact.logarithms import log_form
+from farfield.theory.exact.precision import precision
 from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield.formula import parse
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.exact.logarithms import log_form
-from farfield.theory.exact.precision import precision
 from farfield.theory.sums.evaluation import Weight
 from farfield.theory.sums.far import FarTail
 from farfield.theory.sums.panels import General

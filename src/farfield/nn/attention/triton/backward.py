@@ -2,8 +2,8 @@
 
 The gradient of the bias at distance t is the sum of dS over the diagonal t = p - j, over all samples. A tile of B x B
 holds 2B - 1 diagonals. Moving column (r - w) mod B of row r to place w turns each diagonal into a column: its rows
-r >= w belong to the diagonal w, its rows r < w to the diagonal w - B. The next tile of the same rows has its diagonals B
-lower, so the second half is carried over to it, and every distance is written once for each block of rows. A program
+r >= w belong to the diagonal w, its rows r < w to the diagonal w - B. The next tile of the same rows has its diagonals
+B lower, so the second half is carried over to it, and every distance is written once for each block of rows. A program
 takes many blocks of rows and adds them up in a vector of its own; a second pass sums these vectors.
 """
 
@@ -30,9 +30,7 @@ def shift_kernel(Out, DOut, DLse, Shift, o_b, o_h, o_m, g_b, g_h, g_m, H, M, D: 
 
 
 @triton.jit
-def weights_again(
-    q, k, p, j, bias, lse, window, start, end, scale, cap, CAPPED: tl.constexpr, PRECISION: tl.constexpr
-):
+def weights_again(q, k, p, j, bias, lse, window, start, end, scale, cap, CAPPED: tl.constexpr, PRECISION: tl.constexpr):
     """The weights of a tile from the saved log-sum-exp, the distances, and the derivative of the soft cap."""
     t, seen = seen_pairs(p, j, window, start, end)
     s = scores_of(q, k, scale, cap, CAPPED, PRECISION)
@@ -69,7 +67,7 @@ def keys_kernel(
     v = load_rows(V + b * v_b + shared * v_h, j, v_n, end, D, DP)
     dk = tl.zeros([BN, DP], tl.float32)
     dv = tl.zeros([BN, DP], tl.float32)
-    for g in range(0, GROUP):
+    for g in range(GROUP):
         h = shared * GROUP + g
         window = tl.load(Windows + h)
         last = tl.minimum(end, n0 + BN - 1 + window)

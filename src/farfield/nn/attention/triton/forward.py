@@ -23,8 +23,8 @@ def forward_kernel(
 ):  # fmt: skip
     """Output and log-sum-exp; with SKIPS also the first key that each block of queries touched.
 
-    Tail[h, w] is the log of the sum of exp(bias) over t >= w. KeyNorm and ValueNorm hold, for each key, the largest norm
-    up to it.
+    Tail[h, w] is the log of the sum of exp(bias) over t >= w. KeyNorm and ValueNorm hold, for each key, the largest
+    norm up to it.
     """
     block = tl.num_programs(0) - 1 - tl.program_id(0)  # those with the most keys first
     b = (tl.program_id(1) // H).to(tl.int64)
@@ -75,7 +75,7 @@ def forward_kernel(
             allowed = tl.where(allowed == allowed, allowed, float("-inf"))  # NaN: nothing is known
             least = tl.min(allowed, 0)
             low, high = 0, N  # the smallest distance w with Tail[h, w] <= least; Tail[h, N] is minus infinity
-            for _ in range(0, 32):
+            for _ in range(32):
                 middle = (low + high) // 2
                 holds = tl.load(Tail + h * (N + 1) + middle) <= least
                 high = tl.where(holds, middle, high)

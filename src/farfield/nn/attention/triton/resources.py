@@ -4,8 +4,8 @@
     python -m farfield.nn.attention.triton.resources --quick           the plain and the fullest variant of each
     python -m farfield.nn.attention.triton.resources --json FILE
 
-It ends with an error if a variant does not build, exceeds the shared memory of its GPU, or spills registers in a tile of
-the usual sizes (heads up to 128 wide).
+It ends with an error if a variant does not build, exceeds the shared memory of its GPU, or spills registers in a tile
+of the usual sizes (heads up to 128 wide).
 """
 
 from __future__ import annotations

@@ -34,8 +34,7 @@ def load_rows(base, index, stride, count, D: tl.constexpr, DP: tl.constexpr):
     place = base + index[:, None] * stride + d[None, :]  # within 2^31 numbers: the caller sees to it
     if D == DP:
         return tl.load(place, mask=index[:, None] < count, other=0.0)
-    else:
-        return tl.load(place, mask=(index[:, None] < count) & (d[None, :] < D), other=0.0)
+    return tl.load(place, mask=(index[:, None] < count) & (d[None, :] < D), other=0.0)
 
 
 @triton.jit
