@@ -370,11 +370,11 @@ def _named(text: str) -> Encoding | None:
         raise FormulaError(f"{key[:60]!r} is a name, not a formula: {said}; see 'farfield inspect'", text)
     if path or "/" in key:
         raise FormulaError(f"{key[:60]!r} is a path or a model's name, not a formula; try 'farfield inspect'", text)
-    if "-" in key and (near := near_family(key)) is None:
-        _suggest(key.lower(), text)
-        raise FormulaError(f"{key[:60]!r} reads as a name; in a formula, write spaces around a minus sign", text)
     if "-" in key:
-        raise FormulaError(f"{key[:60]!r} reads as a name, but is none that is known; did you mean {near!r}?", text)
+        _suggest(key.lower(), text)
+        near = near_family(key)
+        hint = f"did you mean {near!r}?" if near else "in a formula, write spaces around a minus sign"
+        raise FormulaError(f"{key[:60]!r} reads as a name, but is none that is known; {hint}", text)
     return None
 
 
