@@ -1,4 +1,4 @@
-"""False certificates, some false only unimaginably far out: none is accepted (200 here, 1,000 and more with -m long)."""
+"""False certificates, some false only very far out: none is accepted (200 here, 1,000 and more with -m long)."""
 
 import false_certificates
 import pytest
