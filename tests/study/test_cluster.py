@@ -138,14 +138,6 @@ def test_a_job_that_is_asked_to_stop_or_loses_its_node_goes_on_by_itself(tmp_pat
         assert said.count("Going on from step") == 2
         left = json.loads((out / "slurm" / f"{job.name}.status.json").read_text())
         assert left == {"status": 0, "job": number, "restarts": "2"}
-        # a job that vanishes without a word is a failure with its cause
-        (out / "records" / f"{cell.key}.json").unlink()
-        with ThreadPoolExecutor(1) as threads:
-            waiting = threads.submit(run_slurm, out, [job], watcher, options)
-            number = waited_for(lambda: _noted(out)[job.name] != number and _noted(out)[job.name])
-            waited_for(lambda: states() == {number: "RUNNING"})
-            ask("scancel", number)
-            assert "was cancelled, or killed for time or memory" in waiting.result(60)[0].sentence
     alone = train(settings, tmp_path / "alone", progress=False, log_to="none", say=lambda line: None)
     losses = [[line["loss"] for line in lines if "loss" in line] for lines in (read_metrics(run), alone.metrics)]
     assert len(losses[0]) == 40
