@@ -93,12 +93,11 @@ def _numbers(layers: list[Layer]) -> str:
 
 
 def _cache(found: Inspection) -> Table:
-    assert found.model is not None
     table = Table(title="keys and values of one text", title_justify="left")
     for column in ("tokens", "with the windows", "without"):
         table.add_column(column, justify="right")
     for n in LENGTHS:
-        cells = (f"{n:,}", _size(found.model.cache_bytes(n)), _size(found.model.cache_bytes(n, windows=False)))
+        cells = (f"{n:,}", _size(found.cache_bytes(n)), _size(found.cache_bytes(n, windows=False)))
         table.add_row(*(Text(cell) for cell in cells))
     return table
 

@@ -50,6 +50,9 @@ def test_certified_windows_of_bloom_equal_those_of_alibi() -> None:
     found = farfield.inspect(bloom, logit_bound="5", epsilon="0.01")
     theirs = farfield.windows("alibi", "0.01", "5", 16)
     assert list(found.answers[0].windows) == [h.tokens for h in theirs.heads]
+    kept = sum(min(32_768, h.tokens or 0) for h in theirs.heads)
+    assert found.cache_bytes(32_768) == 24 * kept * 2 * 64 * 2
+    assert found.cache_bytes(32_768, windows=False) == 3072 * 2**20
 
 
 def test_the_slopes_of_falcon_are_divided_by_the_root_of_the_width() -> None:

@@ -56,6 +56,18 @@ class Inspection:
             return f"{self.name}: {said}, so nothing is claimed about how far it looks."
         return f"{self.name}: {_how_far(self.model, self.answers, self.reach)}"
 
+    def cache_bytes(self, tokens: int, windows: bool = True) -> int:
+        """Bytes of keys and values of one text; with the model's windows and the certified ones, or without any."""
+        assert self.model is not None
+        total = self.model.cache_bytes(tokens, windows)
+        for layer, said in zip(self.model.layers, self.answers, strict=True) if windows else ():
+            if said.windows:  # each kept head serves its group of queries: the widest of them decides
+                group = layer.heads // layer.key_heads
+                widest = [max(said.windows[h * group : (h + 1) * group]) for h in range(layer.key_heads)]
+                kept = sum(min(tokens, w) for w in widest) * 2 * layer.width
+                total -= self.model.bytes_per_number * (layer.cache_numbers(tokens) - kept)
+        return total
+
     def groups(self) -> list[tuple[list[Layer], Answer]]:
         """Layers that are alike, with their common answer, in the order of their first."""
         found: dict[Any, tuple[list[Layer], Answer]] = {}
@@ -84,7 +96,7 @@ class Inspection:
             "local_layers": len(m.local),
             "local_reach": self.reach,
             "local_spread": {"epsilon": self.epsilon, "tokens": self.spread},
-            "cache_bytes": {str(n): {"windows": m.cache_bytes(n), "full": m.cache_bytes(n, False)} for n in LENGTHS},
+            "cache_bytes": {str(n): {"windows": self.cache_bytes(n), "full": self.cache_bytes(n, False)} for n in LENGTHS},
             "bytes_per_number": m.bytes_per_number,
             "layers": [
                 {
