@@ -96,7 +96,9 @@ class Inspection:
             "local_layers": len(m.local),
             "local_reach": self.reach,
             "local_spread": {"epsilon": self.epsilon, "tokens": self.spread},
-            "cache_bytes": {str(n): {"windows": self.cache_bytes(n), "full": self.cache_bytes(n, False)} for n in LENGTHS},
+            "cache_bytes": {
+                str(n): {"windows": self.cache_bytes(n), "full": self.cache_bytes(n, False)} for n in LENGTHS
+            },
             "bytes_per_number": m.bytes_per_number,
             "layers": [
                 {
@@ -237,8 +239,8 @@ def _how_far(m: Model, answers: tuple[Answer, ...], reach: int | None) -> str:
     parts = []
     if local:
         spans = sorted({layer.window or 0 for layer in local})
-        span = f"{spans[0]:,}" if len(spans) == 1 else f"{spans[0]:,} to {spans[-1]:,}"
-        parts.append(f"{len(local)} of {count} layers see {span} tokens each, {reach:,} together (exact)")
+        said = f"{spans[0]:,}" if len(spans) == 1 else f"{spans[0]:,} to {spans[-1]:,}"
+        parts.append(f"{len(local)} of {count} layers see {said} tokens each, {reach:,} together (exact)")
     rest = [(x, said) for x, said in zip(m.layers, answers, strict=True) if x.window is None]
     for kind, number in Counter(said.kind for _, said in rest).items():
         names = " and ".join(sorted({NAMES.get(x.position, x.position) for x, said in rest if said.kind == kind}))
