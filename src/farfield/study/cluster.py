@@ -96,7 +96,9 @@ def run_slurm(out: Path, jobs: Sequence[Job], watcher: Watcher, options: Mapping
             durable.replace_file(out / FOLDER / JOBS, json.dumps(noted, indent=1).encode())
         alive[job] = noted[job.name]
         watcher.started(job)
-    failures, left, answered = {}, {}, time.monotonic()
+    failures: dict[Job, Failure] = {}
+    left: dict[Job, float] = {}  # since when a job is no longer in the queue
+    answered = time.monotonic()
     while alive:
         time.sleep(INTERVAL)
         queue = states()
