@@ -88,7 +88,7 @@ def main() -> None:
             if (r["batch"], r["learning_rate"], r["beta2"], r["weight_decay"]) == ("16", "0.003", "0.98", "0.01")
         ]
         draw(length, start, of_length, "6 x 96, 0.9 M tokens", 0, "-")
-        long = [r for r in chosen(rows, layers=3, width=128, slopes=1)]
+        long = list(chosen(rows, layers=3, width=128, slopes=1))
         draw(length, long, of_length, "3 x 128, as many updates", 1, "-")
         length.plot([PAPER["length"]] * len(paper), list(paper.values()), "k*", label="published")
         length.set(xscale="log", xlabel="training length (tokens)", xticks=[48, 64, 128, 512])
@@ -98,7 +98,7 @@ def main() -> None:
         def geometry(row: Row) -> float:
             return float(row["slopes"]) * float(row["length"]) / 512
 
-        small = between([r for r in chosen(rows, layers=3, width=128, length=64)], 8e5, 1e6)
+        small = between(list(chosen(rows, layers=3, width=128, length=64)), 8e5, 1e6)
         draw(slopes, small, geometry, "3 x 128, 0.9 M tokens", 0, "-")
         large = between(chosen(rows, layers=6, width=96, schedule="cosine"), 3e6, 3.2e6)
         draw(slopes, large, geometry, "6 x 96, 3.1 M tokens", 1, "-")
