@@ -150,6 +150,8 @@ def render(study: Study, made: list[Table], drawn: list[Figure], command: str) -
         tables=made[1:],
         sections=[section(study, encoding) for encoding in study.encodings if study.of_encoding(encoding)],
         made=about(study, command),
+        unfinished=unfinished(study),
+        command=plain(command),
         differences=differences(study),
         source=published()["source"],
         level=LEVEL,
@@ -223,6 +225,13 @@ def about(study: Study, command: str) -> list[tuple[str, str]]:
         ),
         ("version", f"farfield {farfield.__version__}"),
     ]
+
+
+def unfinished(study: Study, most: int = 6) -> str:
+    """Which runs of the plan are missing; empty if none is."""
+    names = [plain(name) for name in study.missing]
+    others = f" and {len(names) - most} others" if len(names) > most else ""
+    return "; ".join(names[:most]) + others
 
 
 def _machine(fields: dict[str, Any]) -> str:
