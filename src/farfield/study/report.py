@@ -261,10 +261,10 @@ def differences(study: Study) -> list[str]:
             f"{shape[0][0]} layers of width {shape[1][0]} with {shape[2][0]} heads; the paper has "
             f"{shape[0][1]} of {shape[1][1]} with {shape[2][1]} on WikiText-103, larger ones on the others."
         )
-    words = tables.words_of(study.records[0])
-    if words != paper.vocabulary:
+    count = tables.words_of(study.records[0])
+    if count != paper.vocabulary:
         kind = "Bytes, with a vocabulary" if settings["tokenizer"] == "bytes" else "A vocabulary"
-        said.append(f"{kind} of {words:,} words; the paper's BPE has {paper.vocabulary:,}.")
+        said.append(f"{kind} of {count:,} words; the paper's BPE has {paper.vocabulary:,}.")
     for corpus, data_set in {entry.corpus: entry.stands_for for entry in study.entries.values()}.items():
         if data_set is not None and data_set != corpus:
             said.append(f"{plain(corpus)} stands for {data_set} by declaration: ratios compare, perplexities do not.")
