@@ -28,15 +28,25 @@ from typing import Any
 import training_loops as loops
 
 from farfield.training.estimate import peak_memory
-from farfield.training.settings import preset_settings
 
-ROWS = {"small": 32, "paper-wikitext": 2}  # samples in a step
+ROWS = {"3x128": 32, "paper-wikitext": 2}  # samples in a step
+SHAPES = {  # 3 layers, 128 wide; and the paper's on WikiText-103
+    "3x128": {"vocabulary": 2048, "layers": 3, "width": 128, "heads": 4, "feed_forward": 512, "length": 64},
+    "paper-wikitext": {
+        "vocabulary": 50_265,
+        "layers": 6,
+        "width": 512,
+        "heads": 8,
+        "feed_forward": 2048,
+        "length": 512,
+    },
+}
 LONG = 9216  # 18 times 512
 RIVALS = {"gpt2": ("GPT-2", 1.0), "bloom": ("BLOOM", 1.5)}  # and how many times as fast we want to be
 
 
 def model_of(kind: str, shape: dict[str, Any]) -> Any:
-    """A model of this kind with the preset's sizes, and fresh weights."""
+    """A model of this kind of this shape, with fresh weights."""
     import torch
     from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel
 
@@ -72,7 +82,7 @@ def time_size(size: str, repeats: int) -> dict[str, Any]:
     from farfield.nn.denormals import flush_denormals
 
     torch.set_num_threads(1)
-    shape = preset_settings(size).model_dump()
+    shape = SHAPES[size]
     ids = torch.randint(shape["vocabulary"], (ROWS[size], shape["length"]), generator=torch.Generator().manual_seed(1))
     models = {kind: model_of(kind, shape).train() for kind in ("ours", *RIVALS)}
     optimizers = {kind: torch.optim.AdamW(m.parameters(), lr=1e-4, fused=True) for kind, m in models.items()}
@@ -89,6 +99,7 @@ def time_size(size: str, repeats: int) -> dict[str, Any]:
     seconds = {kind: statistics.median(times[1:]) for kind, times in taken.items()}  # the first touches memory
     return {
         "size": size,
+        "shape": shape,
         "tokens": ids.numel(),
         "parameters": {kind: sum(p.numel() for p in model.parameters()) for kind, model in models.items()},
         "tokens_per_second": {kind: round(ids.numel() / t, 1) for kind, t in seconds.items()},
@@ -108,7 +119,7 @@ def evaluate_long() -> None:
     import torch
 
     torch.set_num_threads(1)
-    shape = preset_settings("paper-wikitext").model_dump()
+    shape = SHAPES["paper-wikitext"]
     model = model_of("ours", shape).eval()
     loaded = peak_memory()
     ids = torch.randint(shape["vocabulary"], (1, LONG))

@@ -27,15 +27,22 @@ from typing import Any
 OLD = "e4b7305"
 TOKENS = 2048  # in an update
 LENGTHS, THREADS = (64, 512, 2048), (1, 2)
+SHAPE = {"layers": 3, "width": 128, "heads": 4, "feed_forward": 512, "vocabulary": 257}
 NAMES = {"old": "old loop", "new": "new loop", "bare": "bare loop", "gpt2": "GPT-2", "bloom": "BLOOM"}
 
 
 def changes(length: int, steps: int, tokenizer: str) -> dict[str, Any]:
-    """What is different from the preset `small`."""
-    rare = {"save_every": 10_000, "evaluate_every": 10_000, "evaluate_tokens": length, "limit": 300_000}
+    """What is different from the preset `tiny`, whose sizes are the same in both packages."""
+    rare = {
+        "save_every": 10_000,
+        "evaluate_every": 10_000,
+        "log_every": 10,
+        "evaluate_tokens": length,
+        "limit": 300_000,
+    }
     return {
-        "encoding": "alibi", tokenizer: "bytes", "vocabulary": 257, "length": length, "batch": TOKENS // length,
-        "steps": steps, **rare,
+        "encoding": "alibi", tokenizer: "bytes", "length": length, "batch": TOKENS // length,
+        "steps": steps, **SHAPE, **rare,
     }  # fmt: skip
 
 
@@ -63,7 +70,7 @@ def old_child(threads: int, length: int, steps: int, rounds: int, home: str) -> 
     from farfield.training import train  # type: ignore[attr-defined]
 
     torch.set_num_threads(threads)
-    watch, settings = Stopwatch(), preset_settings("small", corpus="python", **changes(length, steps, "tokeniser"))
+    watch, settings = Stopwatch(), preset_settings("tiny", corpus="python", **changes(length, steps, "tokeniser"))
 
     def run(number: int) -> None:
         train(settings, Path(home) / f"old-{number}", progress=False, log_to="none", say=lambda line: None)
@@ -81,7 +88,7 @@ def new_child(threads: int, length: int, steps: int, rounds: int, home: str) -> 
     from farfield.training.settings import preset_settings
 
     torch.set_num_threads(threads)
-    watch, settings = Stopwatch(), preset_settings("small", corpus="python", **changes(length, steps, "tokenizer"))
+    watch, settings = Stopwatch(), preset_settings("tiny", corpus="python", **changes(length, steps, "tokenizer"))
     taken: dict[str, list[float]] = {kind: [] for kind in NAMES if kind != "old"}
     weights: dict[str, str] = {}
     for number in range(rounds):
@@ -109,8 +116,9 @@ def bare_loop(settings: Any) -> str:
 
     tokenizer, tokens = read_text(settings, progress=False)
     samples = Samples(tokens["train"], settings.length, settings.seed, "train")
+    config = model_config(settings, tokenizer, tokens)
     torch.manual_seed(settings.seed)
-    model = FarfieldForCausalLM(model_config(settings, tokenizer, tokens)).train()
+    model = FarfieldForCausalLM(config).train()
     optimizer = optimizer_of(model, settings)
     for step in range(settings.steps):
         rows = [samples[number] for number in range(step * settings.batch, (step + 1) * settings.batch)]
