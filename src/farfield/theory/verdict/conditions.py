@@ -15,7 +15,7 @@ from farfield.theory.verdict.linear import AT_LEAST, AT_MOST, UNEQUAL, Case, sho
 from farfield.theory.verdict.regions import Region, domain, domain_relation, linear, relation
 from farfield.theory.work import Work
 
-MAX_LEAVES = 120
+MAX_LEAVES = 240
 MAX_JOINED = 12  # cases among which pairs are sought that make one
 
 
