@@ -9,6 +9,7 @@ a step function, and for everything else the general method. Every value is an A
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -121,6 +122,14 @@ class Pieces(Series):
     @property
     def rough(self) -> bool:  # type: ignore[override]
         return self.last is not None and self.last.rough
+
+    @property
+    def end(self) -> float:
+        """The distance from which on all weights are 0: infinity if there is none, nan if it could not be told."""
+        if self.last is not None:
+            return math.inf
+        end = max(s.last for s in self.stretches)
+        return end if self.term(end - 1) > 0 else math.nan
 
     def term(self, j: int) -> Any:
         """b(j) by the piece that holds there: at the edge a ball around t could not tell the branches apart."""
