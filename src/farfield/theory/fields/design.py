@@ -252,7 +252,7 @@ class _Search:
         return x
 
     def cannot(self, low: float, high: float) -> str:
-        """The sentence for a reach that was not met: what was tried, and what that gave. It claims no more than that."""
+        """The sentence for a reach that was not met: what was tried, and what that gave; it claims no more."""
         near = set()
         for theta in (low / 1.5, low * 0.999999, high * 1.000001, high * 1.5, 0.1, 10.0, 100.0, 1000.0):
             try:
@@ -263,8 +263,8 @@ class _Search:
         nearest = [*([max(below)] if below else []), *([min(above)] if above else [])]
         what = f"the nearest reach met was {' or '.join(map(str, nearest))}" if nearest else "none tried has a reach"
         return (
-            f"no {self.parameter} between 1e-30 and 1e30 was found for which {self.name} reaches exactly {self.n} tokens "
-            f"at epsilon {float(self.epsilon):g}: {what}"
+            f"no {self.parameter} between 1e-30 and 1e30 was found for which {self.name} reaches exactly {self.n} "
+            f"tokens at epsilon {float(self.epsilon):g}: {what}"
         )
 
 
