@@ -295,5 +295,5 @@ def test_what_repeats_for_ever_has_a_sum(text):
 
 
 def test_weights_that_are_all_zero_are_refused():
-    with pytest.raises(ValueError, match="all weights of .* are 0"):
+    with pytest.raises(ValueError, match=r"all weights of .* are 0"):
         series("weight: sin(pi*t)**2/(t+1)")
