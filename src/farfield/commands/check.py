@@ -15,7 +15,7 @@ from rich.text import Text
 
 from farfield.commands.options import Flag, Formula, Json, SetParameters, numbered, values
 from farfield.theory.fields.receptive import EPSILONS
-from farfield.theory.fields.summary import Fields, HeadSummary, fields, shown_number
+from farfield.theory.fields.summary import HeadSummary, Summary, fields, shown_number
 from farfield.theory.verdict.convergence import BUDGET, Verdict, check
 from farfield.zoo import Encoding, find
 
@@ -85,7 +85,7 @@ def check_command(
         show(Console(), found, verdict, seen)
 
 
-def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> None:
+def show(console: Console, found: Encoding, verdict: Verdict, seen: Summary) -> None:
     """The answer for a person."""
     if found.asked:
         console.print(Text(f"{found.asked}:"))
@@ -105,7 +105,7 @@ def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> N
         console.print(Text(note))
 
 
-def _tables(seen: Fields) -> list[Table]:
+def _tables(seen: Summary) -> list[Table]:
     """One row for each head (or one for the formula), columns for what was asked."""
     single = len(seen.heads) == 1 and seen.heads[0].head is None
     columns: list[tuple[str, Callable[[HeadSummary], str]]] = []
