@@ -10,7 +10,8 @@ from farfield.data.reading import UnreadableError, parse_json, read_bytes, read_
 
 KIND = "files at the one door"
 BROKEN = [
-    b"", b"{", b"[]", b"1", b"null", b'"x"', b"{'a': 1}", b'{"a": 1} trailing', b"\xff\xfe{}", b'{"a": 1e400}', b'{"a": -1e999}',
+    b"", b"{", b"[]", b"1", b"null",
+    b'"x"', b"{'a': 1}", b'{"a": 1} trailing', b"\xff\xfe{}", b'{"a": 1e400}', b'{"a": -1e999}',
     b'{"a": ' + b"9" * 310 + b"}", b'{"a": 9223372036854775808}', b'{"a": ' + b"1" * 100_000 + b"}", b"[" * 100_000,
     b'{"a":' * 50_000, b"[" * 65 + b"]" * 65, b'{"a": "\x00"}', b"\x00" * 100,
 ]  # fmt: skip
