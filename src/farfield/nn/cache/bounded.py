@@ -153,6 +153,7 @@ def bound(model: Any, epsilon: float | str = 1e-3, **options: Any) -> Any:
             model_kwargs["past_key_values"] = new_cache()
         return original(self, generation_config, model_kwargs, *args, **kwargs)
 
+    model.new_bounded_cache = new_cache
     for settings in (model.config, model.generation_config):  # MPT's say that it should generate without any cache
         settings.use_cache = True
     model._prepare_cache_for_generation = MethodType(prepare_cache, model)
