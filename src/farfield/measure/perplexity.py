@@ -121,7 +121,7 @@ def evaluate(
     """
     training_length = training_length_of(model)
     wanted = parse_lengths(lengths, training_length)
-    notes = notes_on(wanted, training_length)
+    notes = notes_on(wanted, training_length) + ([model.stretched] if model.stretched else [])
     wanted, ended = possible_lengths(model, wanted)
     check_text(text.span, wanted, f"The {text.about.get('split', '')} text".replace("  ", " "))
     conditions = list_conditions(model, wanted, protocols, stride, window, epsilon, tails)
