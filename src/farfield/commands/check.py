@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated
@@ -43,7 +44,7 @@ def check_command(
     start: Annotated[int, Parameter(name="--from")] = 0,
     as_json: Json = False,
     latex: Flag = False,
-    time: float = 2.0,
+    time: float | None = None,
 ) -> None:
     """Decide whether the sum of exp(bias) converges, prove it, and tell how far the encoding sees.
 
@@ -62,20 +63,21 @@ def check_command(
         start: First distance of the series, for formulas that are undefined at 0.
         as_json: Print one JSON object.
         latex: Print the proof as LaTeX.
-        time: How long it may take, in seconds: what is not ready then is left out. A longer time also allows the
-            verdict more work.
+        time: How long sums and receptive fields may take, in seconds of the processor: what is not ready then is left
+            out. 2, or the environment variable FARFIELD_TIME, unless given. It also allows the verdict more work.
     """
-    if not 0 < time <= 86_400:
-        raise ValueError(f"the time must be more than 0 and at most 86400 seconds, not {time:g}")
+    seconds = float(os.environ.get("FARFIELD_TIME", "2")) if time is None else time
+    if not 0 < seconds <= 86_400:
+        raise ValueError(f"the time must be more than 0 and at most 86400 seconds, not {seconds:g}")
     if (train_length is None) != (test_length is None):
         raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")
     found = find(encoding, weight=weight)
     given = values(parameters)
-    verdict = check(found, start=start, parameters=given, budget=BUDGET * time / 2)
+    verdict = check(found, start=start, parameters=given, budget=BUDGET * (1 if time is None else time / 2))
     seen = fields(
         found, verdict, given, heads=heads, width=width, layers=layers, epsilons=epsilon or list(EPSILONS),
         context=context, lengths=None if train_length is None or test_length is None else (train_length, test_length),
-        start=start, seconds=time,
+        start=start, seconds=seconds,
     )  # fmt: skip
     if as_json:
         print(json.dumps({**verdict.json(), **seen.json()}, indent=2))
