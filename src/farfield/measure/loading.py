@@ -41,6 +41,8 @@ def load_model(name: str, training_length: int | None = None, *, device: str | N
     folder = Path(name).expanduser()
     if folder.exists():
         _check_folder(folder)
+    elif is_path(name):
+        raise ValueError(f"There is no folder {name!r}.")
     place = chosen_device(device)
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -58,6 +60,13 @@ def load_model(name: str, training_length: int | None = None, *, device: str | N
     model = as_model(network.to(place), name, training_length)
     model.identity = {"model": name, "weights": _weights(folder, network)}
     return model
+
+
+def is_path(name: str) -> bool:
+    """Whether a text names a folder, existing or not, rather than a model of the hub: the hub is then not asked."""
+    first, slash, rest = name.partition("/")
+    usual = first in ("runs", "study", "models", "checkpoints", "out", "output", "outputs", "results")
+    return name.startswith(("/", ".", "~")) or "/" in rest or bool(slash and (usual or Path(first).is_dir()))
 
 
 def _check_folder(folder: Path) -> None:
