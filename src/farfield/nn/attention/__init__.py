@@ -1,7 +1,8 @@
 """Causal attention with a bias by distance, in O(n) memory.
 
 What it is: `api.py` (the call), `validation.py` (what is refused), `reference.py` (the definition in a dozen lines).
-How it is computed: `flash/` on a CPU, `flex.py` on other devices. `farfield.nn.attention(...)` calls `api.attention`.
+How it is computed: `dispatch.py` chooses `flash/` on a CPU, `triton/` on a GPU, `flex.py` elsewhere; `operators.py` is what
+compilers see. `farfield.nn.attention(...)` calls `api.attention`.
 """
 
 import sys
