@@ -102,11 +102,11 @@ def attention(
     Returns:
         The output, in the type of q; with `return_lse` a pair of it and the log-sum-exp.
     """
-    if not is_traced():
-        if dtype is None and mask is None and sink is None and softcap is None and implementation is None:
-            ready = None if return_lse or bias is None else _ready(q, k, v, bias, window)
-            if ready is not None and (out := plain(q, k, v, ready, scale)) is not None:
-                return out
+    usual = dtype is None and mask is None and sink is None and softcap is None and implementation is None
+    if usual and bias is not None and not return_lse and not is_traced():
+        ready = _ready(q, k, v, bias, window)
+        if ready is not None and (short := plain(q, k, v, ready, scale)) is not None:
+            return short
     check_call(q, k, v, bias, mask, dtype, sink, softcap)
     chosen = chosen_implementation(implementation, q.device)
     kind, keys = q.dtype, k.shape[2]
@@ -117,7 +117,6 @@ def attention(
     vector = q.new_zeros(q.shape[1], keys, dtype=exact) if bias is None else bias[:, :keys].to(exact)
     sinks = None if sink is None else sink.to(exact)
     skip = skip and bias is not None
-    out: Tensor
     if is_traced():
         each = [] if window is None else windows_of(window, q.shape[1], keys)
         out, lse = call_operator(q, k, v, vector, sinks, mask, each, scale, softcap, skip, chosen)

@@ -87,9 +87,7 @@ def _blocks(m: int, n: int, windows: tuple[int, ...], device: torch.device) -> B
     return block_mask(m, n, list(windows), whole, whole + n)
 
 
-def block_mask(
-    m: int, n: int, windows: list[int], start: Tensor, end: Tensor, offset: int | None = None
-) -> BlockMask:
+def block_mask(m: int, n: int, windows: list[int], start: Tensor, end: Tensor, offset: int | None = None) -> BlockMask:
     """What each query may see: itself and the past, within its head's window, among the sample's keys start..end-1.
 
     The first query stands at `offset`, by default so that the last one stands at the last key.

@@ -52,8 +52,7 @@ def kept_of(bias: Tensor) -> tuple[KeptBias, Tensor] | None:
     """What is kept of the vector that this bias is a part of, and the vector; None if it may change unnoticed."""
     if bias.requires_grad or bias.is_inference():
         return None
-    base = bias._base
-    base = bias if base is None else base
+    base: Tensor = bias if bias._base is None else bias._base
     kept = _kept.get(id(base))
     if kept is None or kept.base() is not base or kept.version != base._version:
         kept = _kept[id(base)] = KeptBias(base)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
@@ -83,7 +84,7 @@ def _check_shape(bias: Tensor, heads: int, keys: int, device: torch.device) -> N
 
 
 def check_bias(bias: Tensor, keys: int) -> None:
-    """Refuse NaN and infinity at the distances below `keys`; on a CPU alone, because elsewhere every call would wait."""
+    """Refuse NaN and infinity at distances below `keys`; on a CPU alone: elsewhere every call would wait."""
     if bias.device.type != "cpu":
         return
     given = bias.detach()[:, :keys]
@@ -106,6 +107,8 @@ def chosen_implementation(asked: str | None, device: torch.device) -> str:
         raise ValueError(f"implementation 'flash' is the CPU's, but q is on {device}; leave implementation out")
     if asked == "triton" and not has_triton():
         raise ValueError("implementation 'triton' needs the package triton: pip install 'farfield[triton]'")
+    if asked == "triton" and device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise ValueError(f"implementation 'triton' is a GPU's, but q is on {device}; leave implementation out")
     return asked
 
 

@@ -187,8 +187,8 @@ def _forward_item(item: WorkItem, done: Computed, sums: BiasSums | None) -> list
             o, norm = capped_rows(rows, keys, values, mask, done.scale, done.softcap)
         if not math.isfinite(float(o.sum())):  # NaN or infinity in a token must not reach the rows before it
             bias = done.line[item.heads, done.line.shape[1] - LARGEST_CHUNK - b + s :][:, : b - s].flip(-1)
-            x = (y.to(done.line.dtype) for y in (rows.flip(2), keys, values))
-            o, norm = reference(*x, bias, scale=done.scale, softcap=done.softcap)
+            x, y, z = (each.to(done.line.dtype) for each in (rows.flip(2), keys, values))
+            o, norm = reference(x, y, z, bias, scale=done.scale, softcap=done.softcap)
             return o.to(rows.dtype), norm.masked_fill(norm == -math.inf, 0.0)
         return o.flip(2), norm.flip(2)
 
