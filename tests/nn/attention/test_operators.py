@@ -1,4 +1,4 @@
-"""Attention in torch's compilers and transforms: one graph, an exported program, vmap, and no gradient of a gradient."""
+"""Attention in torch's compilers and transforms: one graph, an exported program, vmap, no gradient of a gradient."""
 
 import pytest
 import torch

@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 MASKS = 16  # kept for one bias; the oldest goes first
 
 
+def _version(x: Tensor) -> int:
+    """How often a tensor was written to."""
+    return x._version
+
+
 class KeptBias:
     """What was made of one vector."""
 
     def __init__(self, base: Tensor) -> None:
-        self.version = base._version
+        self.version = _version(base)
         self.masks: dict[Hashable, Any] = {}
         self.good: set[Hashable] = set()  # parts that were looked through and hold numbers
         self._line: Tensor | None = None
@@ -52,9 +57,11 @@ def kept_of(bias: Tensor) -> tuple[KeptBias, Tensor] | None:
     """What is kept of the vector that this bias is a part of, and the vector; None if it may change unnoticed."""
     if bias.requires_grad or bias.is_inference():
         return None
-    base: Tensor = bias if bias._base is None else bias._base
+    base = bias._base
+    if base is None:
+        base = bias
     kept = _kept.get(id(base))
-    if kept is None or kept.base() is not base or kept.version != base._version:
+    if kept is None or kept.base() is not base or kept.version != _version(base):
         kept = _kept[id(base)] = KeptBias(base)
     return kept, base
 

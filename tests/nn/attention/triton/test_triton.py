@@ -20,7 +20,7 @@ def interpreted(first: int, last: int, longest: int) -> str:
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     command = [sys.executable, str(SCRIPT), str(first), str(last), str(longest)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **changes}, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -63,7 +63,7 @@ def capped_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float, cap
 
 
 def with_sink(out: Tensor, lse: Tensor, sink: Float[Tensor, " H"], nothing: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Output and log-sum-exp after one more logit, without a value, joined each row; `nothing`: rows that see no key."""
+    """Output and log-sum-exp after one more logit, without a value, joined each row; `nothing`: rows without keys."""
     seen = lse if nothing is None else lse.masked_fill(nothing, -math.inf)
     return out * torch.sigmoid(seen - sink[:, None])[..., None].to(out.dtype), torch.logaddexp(seen, sink[:, None])
 
