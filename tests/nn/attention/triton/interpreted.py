@@ -45,9 +45,12 @@ def one_call(seed: int, longest: int, met: collections.Counter) -> None:
             start = draw.randint(0, keys - 1)
             row[start : draw.randint(start + 1, keys)] = True
     skip, with_lse = draw.random() < 0.7, draw.random() < 0.5
-    for name, on in (("learned", bias.requires_grad), ("sink", sink is not None), ("cap", cap),
-                     ("padding", mask is not None),                     ("window", window), ("grouped", group > 1), ("decode", queries < keys), ("lse", with_lse),
-                     ("skip", skip and keys >= 512), (str(kind), True)):  # fmt: skip
+    options_met = {
+        "learned": bias.requires_grad, "sink": sink is not None, "cap": cap, "padding": mask is not None,
+        "window": window, "grouped": group > 1, "decode": queries < keys, "lse": with_lse,
+        "skip": skip and keys >= 512, str(kind): True,
+    }  # fmt: skip
+    for name, on in options_met.items():
         met[name] += bool(on)
     if sink is not None:
         leaves.append(sink.requires_grad_())

@@ -13,12 +13,7 @@ SCRIPT = pathlib.Path(__file__).with_name("interpreted.py")
 
 
 def interpreted(first: int, last: int, longest: int) -> str:
-    environment = {
-        **os.environ,
-        "TRITON_INTERPRET": "1",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
+    changes = {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(SCRIPT), str(first), str(last), str(longest)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **changes}, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
