@@ -7,8 +7,8 @@ out logit at most `U = |q_i| * max |k_j| * scale` (Cauchy-Schwarz), the attentio
 
 (the run-time certificate, docs/attention.md). A row is certain if this, and this times the ratio of the largest left
 out value to the largest touched one, is at most half a unit in the last place: 2^-24 in float32. So what is left out
-moves the output by at most 2^-23 of the largest value that the chunk touched. A sink only makes the share smaller, and a soft
-cap bounds U. A row that is not certain is computed again with every key, so no row ever rests on a guess.
+moves the output by at most 2^-23 of the largest value that the chunk touched. A sink only makes the share smaller, and
+a soft cap bounds U. A row that is not certain is computed again with every key, so no row ever rests on a guess.
 
 The place `s` is chosen before a chunk of rows is computed, from earlier tokens only, and the certificate of row i reads
 nothing after token i. Hence the output at token i is a function of the tokens up to i, to the bit, as in the full
