@@ -167,7 +167,7 @@ def test_a_misspelled_name_is_answered_with_the_near_one(text, meant):
         zoo.find(text)
 
 
-@pytest.mark.parametrize("text", ["", "  ", "no such thing", "t^2", None, 3])
+@pytest.mark.parametrize("text", ["", "  ", "no such thing", "t^", None, 3])
 def test_what_is_neither_name_nor_formula_is_refused(text):
     with pytest.raises(FormulaError):
         zoo.find(text)
@@ -188,7 +188,7 @@ def test_what_is_given_comes_before_the_rules():
     assert sandwich.heads(width=32) == [{"r": 10_000, "d": 64}]  # without heads, nothing that differs between them
     assert zoo.find("-k*t").heads(2) == zoo.find("alibi").heads(2)
     assert zoo.find("-m*t").heads(2) == [{}, {}]
-    with pytest.raises(FormulaError, match="no parameter 'x'"):
+    with pytest.raises(ValueError, match="no parameter 'x'"):
         sandwich.heads(2, {"x": 3})
     for heads in (0, -1, 4097, 10**9, 2.5, True, "8"):
         with pytest.raises(ValueError, match="from 1 to 4096"):
