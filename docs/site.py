@@ -1,4 +1,4 @@
-"""What the site needs beyond the pages: those of the root, the map of files, Markdown as GitHub reads it.
+"""What the site needs beyond the pages: those of the root, all files, all encodings, Markdown as GitHub reads it.
 
 mkdocs.yml names this file as a hook of mkdocs, and `Arguments` as an extension of griffe, which reads the docstrings.
 """
@@ -9,7 +9,9 @@ import ast
 import os
 import re
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import griffe
@@ -22,8 +24,7 @@ FROM_THE_ROOT = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # for the two files beside this one
-from gallery import gallery  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # for the file beside this one
 from mathematics_set import Mathematics, set_fences  # noqa: E402
 
 FIGURES = "results/figures"
@@ -63,8 +64,21 @@ def on_files(files: Files, config: Any) -> Files:
     for figure in sorted((ROOT / "results" / "size").glob("*.png")):  # as the page of results/ names it
         files.append(File.generated(config, f"size/{figure.name}", abs_src_path=str(figure)))
     files.append(File.generated(config, "files.md", content=map_of_files()))
-    files.append(File.generated(config, "encodings.md", content=gallery()))
+    pictures = Path(mkdtemp())
+    files.append(File.generated(config, "encodings.md", content=_catalogue().page(pictures)))
+    for picture in sorted(pictures.glob("*.png")):
+        files.append(File.generated(config, f"encodings/{picture.name}", abs_src_path=str(picture)))
     return files
+
+
+def _catalogue() -> Any:
+    """catalogue.py, which lies beside this file."""
+    spec = spec_from_file_location("catalogue", Path(__file__).with_name("catalogue.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def map_of_files() -> str:
