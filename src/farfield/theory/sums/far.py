@@ -7,7 +7,6 @@ costs one expansion. Large exponents s hold only from large X on, so several are
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from typing import Any
 
@@ -23,8 +22,9 @@ from farfield.theory.verdict.growth import NOTHING
 from farfield.theory.verdict.ladder import Rung, decide, excess
 from farfield.theory.verdict.reader import bias
 from farfield.theory.verdict.regions import Region
+from farfield.theory.work import Work
 
-_BUDGET = 2.0  # seconds of work for one bound
+_BUDGET = 4.0  # work for all bounds of one formula
 _EXPONENTS = (1024, 256, 128, 64, 48, 32, 24, 16, 12, 8, 6, 5, 4, 3, Fraction(5, 2), 2, Fraction(3, 2), Fraction(6, 5))
 _SHARES = ("1", "0.99", "0.9", "0.5")  # of the exponent beyond 1 that the verdict found
 
@@ -35,6 +35,7 @@ class FarTail:
     def __init__(self, formula: Formula):
         self.formula = formula
         self.shape = shape(formula)
+        self._work = Work(_BUDGET)
         self._rung: Rung | None = None
         self._failed = False
 
@@ -42,7 +43,7 @@ class FarTail:
         """Where on the logarithmic scale the weights lie, found once."""
         if self._rung is None and not self._failed:
             try:
-                found = decide(self.formula, Region(), time.thread_time() + _BUDGET)
+                found = decide(self.formula, Region(), self._work)
                 self._rung = found if found.verdict == "converges" else None
             except (UndecidedError, UndefinedError):
                 pass
@@ -57,11 +58,10 @@ class FarTail:
         rung = self.rung()
         if rung is None:
             return None
-        deadline = time.thread_time() + _BUDGET
         for length in (4, 8, 16):
             try:
                 with ctx.workprec(128):
-                    engine = Explicit(ln_x, length, deadline)
+                    engine = Explicit(ln_x, length, self._work)
                     r = bias(engine, self.formula)
                     if r is NOTHING:
                         return arb(0)

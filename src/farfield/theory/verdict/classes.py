@@ -24,6 +24,7 @@ from farfield.theory.verdict.gate import Settle, Settled
 from farfield.theory.verdict.oscillation import linear_phase
 from farfield.theory.verdict.reader import Reader
 from farfield.theory.verdict.regions import Region
+from farfield.theory.work import Work
 
 MAX_MODULUS = 24
 
@@ -103,7 +104,7 @@ def _linear(node: Node) -> tuple[Const, Const] | None:
     if "t" not in node.free():
         return None
     try:
-        slope, shift = linear_phase(Reader(Asymptotic(Region(), 3, math.inf)), node)
+        slope, shift = linear_phase(Reader(Asymptotic(Region(), 3, Work(1))), node)
     except (UndecidedError, UndefinedError, MoreTermsError):
         return None
     return (slope, shift) if slope != rational(0) else None

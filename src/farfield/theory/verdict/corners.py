@@ -22,13 +22,14 @@ from farfield.theory.verdict.engines import Asymptotic
 from farfield.theory.verdict.monomials import UNIT
 from farfield.theory.verdict.reader import Reader
 from farfield.theory.verdict.regions import Region
+from farfield.theory.work import Work
 
 MAX_WAVES = 3
 
 
-def corners(formula: Formula, deadline: float) -> Iterator[tuple[Sentence, Formula]]:
+def corners(formula: Formula, work: Work) -> Iterator[tuple[Sentence, Formula]]:
     """The formula with every wave at one of its extremes, and how to say so; nothing if that bounds nothing."""
-    reader = Reader(Asymptotic(Region(), 3, deadline))
+    reader = Reader(Asymptotic(Region(), 3, work))
     waves = list(_waves(reader, formula.node, ()))
     if not 0 < len(waves) <= MAX_WAVES:
         return

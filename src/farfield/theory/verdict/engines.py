@@ -19,6 +19,7 @@ from farfield.theory.exact.constants import ONE, ZERO, Const, rational
 from farfield.theory.verdict.expansion import MINUS, Engine, Expansion
 from farfield.theory.verdict.monomials import UNIT, Mono, ell
 from farfield.theory.verdict.regions import Region
+from farfield.theory.work import Work
 
 
 class Asymptotic(Engine):
@@ -91,8 +92,8 @@ _LARGE = arb(10) ** 15
 class Explicit(Engine):
     """Remainders for all t >= X, as Arb balls; X is given by its logarithm."""
 
-    def __init__(self, ln_start: arb, length: int, deadline: float):
-        super().__init__(Region(), length, deadline)
+    def __init__(self, ln_start: arb, length: int, work: Work):
+        super().__init__(Region(), length, work)
         self.levels = {1: ln_start}  # l_i(X)
         while self.levels[len(self.levels)] > 0 and len(self.levels) < 12:
             self.levels[len(self.levels) + 1] = self.levels[len(self.levels)].log()

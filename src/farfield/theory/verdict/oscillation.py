@@ -24,6 +24,7 @@ from farfield.theory.verdict.engines import Asymptotic
 from farfield.theory.verdict.monomials import UNIT, ell
 from farfield.theory.verdict.reader import Reader
 from farfield.theory.verdict.regions import Region
+from farfield.theory.work import Work
 
 Waves = dict[tuple[Const, Const], Const]  # (frequency, phase) -> amplitude of cos(frequency * t + phase)
 MAX_WAVES = 400
@@ -83,7 +84,7 @@ def factor(formula: Formula) -> Factored | None:
 
 def polynomial(node: Node) -> Waves:
     """A trigonometric polynomial with linear phases as a sum of waves; UndecidedError if it is none."""
-    return _read(Reader(Asymptotic(Region(), 3, math.inf)), node)
+    return _read(Reader(Asymptotic(Region(), 3, Work(1))), node)
 
 
 def _read(reader: Reader, node: Node) -> Waves:

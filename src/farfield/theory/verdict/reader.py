@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,6 +18,7 @@ from farfield.theory.verdict.expansion import Engine, Expansion
 from farfield.theory.verdict.growth import EXPANSIONS, LOGARITHMS, NOTHING, SIGNS
 from farfield.theory.verdict.monomials import UNIT, ell
 from farfield.theory.verdict.regions import Region
+from farfield.theory.work import Work
 
 LENGTHS = (3, 6, 12, 24)  # terms of an expansion, tried in turn
 Read = TypeVar("Read")
@@ -128,7 +128,7 @@ class Gap:
 def compare(a: Formula, b: Formula, budget: float = 2.0) -> Gap:
     """How the difference of two biases behaves at infinity, with the steps that show it."""
     for length in LENGTHS:
-        engine = Asymptotic(Region(), length, time.thread_time() + budget)
+        engine = Asymptotic(Region(), length, Work(budget))
         try:
             ra, rb = bias(engine, a), bias(engine, b)
             if ra is NOTHING or rb is NOTHING:
