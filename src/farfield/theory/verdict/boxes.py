@@ -13,10 +13,11 @@ from flint import Ordering, arb, ctx, fmpq, fmpq_mpoly_ctx
 
 from farfield.formula import FormulaError, Node
 from farfield.formula.algebras import evaluate
+from farfield.formula.functions import reading
 from farfield.theory.errors import EmptyRegionError, FaultError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import Const
-from farfield.theory.verdict.intervals import INFINITY, RANGES, Range
+from farfield.theory.verdict.intervals import INFINITY, RANGES, Range, Ranges
 
 MAX_BOXES = 30
 MAX_NAMES = 3
@@ -70,10 +71,48 @@ def _range(node: Node, here: dict[str, Range]) -> Range | None:
     return None if value.low.is_nan() or value.high.is_nan() else value
 
 
+class _WhereDefined(Ranges):
+    """Ranges over that part of a box in which a root or a logarithm has a value; FaultError if there is none."""
+
+    operations = reading("ranges where defined", {
+        **Ranges.operations, "log": lambda x: _log(_clipped(x)), "**": lambda x, y: _power(x, y),
+        "sqrt": lambda x: Ranges.operations["sqrt"](_clipped(x)),
+    })  # fmt: skip
+
+
+def _clipped(x: Range) -> Range:
+    """What is not negative of a range."""
+    if x.high < 0:
+        raise FaultError("a root or a logarithm of a negative number", True)
+    return Range(x.low.max(arb(0)), x.high)
+
+
+def _log(x: Range) -> Range:
+    return Range(-INFINITY, INFINITY) if not x.high > 0 else Range(
+        x.low.log().lower() if x.low > 0 else -INFINITY, x.high.log().upper() if x.high.is_finite() else INFINITY
+    )  # fmt: skip
+
+
+def _power(x: Range, y: Range) -> Range:
+    try:
+        value: Range = Ranges.operations["**"](x, y)
+    except FaultError:  # a root of a part, or nothing is known
+        return Range(arb(0), INFINITY) if RANGES.integer(y) is None and y.low == y.high else EVERYTHING
+    return value
+
+
+WHERE_DEFINED = _WhereDefined()
+
+
 def _possible(node: Node, allowed: tuple[int, ...], here: dict[str, Range]) -> bool:
-    """Whether a constant can have one of these signs in a box."""
-    value = _range(node, here)
-    if value is None:
+    """Whether a constant can have one of these signs in a box; it has none where it has no value."""
+    try:
+        value: Range = evaluate(node, here, WHERE_DEFINED)
+    except FaultError as fault:
+        return not fault.certain
+    except FormulaError:
+        return True
+    if value.low.is_nan() or value.high.is_nan():
         return True
     return (1 in allowed and bool(value.high > 0)) or (-1 in allowed and bool(value.low < 0)) or (
         0 in allowed and bool(value.low <= 0) and bool(value.high >= 0)

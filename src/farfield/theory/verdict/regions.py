@@ -176,12 +176,12 @@ def _sign(region: Region, c: Const) -> int:
     each = {_term_sign(region, m, q) for m, q in core.terms.items()}
     if each in ({1}, {-1}):
         return each.pop() * flip  # type: ignore[operator]
-    s = _sign_by_factors(region, core)
-    if s is None:
-        s = sign_on(region.facts, core)
-    if s is None:
+    found = _sign_by_factors(region, core)
+    if found is None:
+        found = sign_on(region.facts, core)
+    if found is None:
         raise SplitError(core)
-    return s * flip
+    return found * flip
 
 
 def _sign_by_factors(region: Region, core: Const) -> int | None:
