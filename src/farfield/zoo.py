@@ -145,7 +145,7 @@ class Encoding:
             )
         for name, several in lists.items():
             if len(several) != total:
-                raise ValueError(f"the parameter {name} has {len(several)} values for {total} heads")
+                raise ValueError(f"{name} has {len(several)} values for {total} heads: give one, or one for each head")
         rows: list[dict[str, Value]] = [{} for _ in range(total)]
         for name in names:
             rule = self.rule(name)

@@ -33,7 +33,8 @@ def generate_command(
     """Write on from a prompt, keeping only the keys that epsilon asks for, and tell what that can have cost.
 
     Args:
-        run: A run folder of `farfield train`, or the folder or name of a BLOOM or MPT model.
+        run: A run folder of `farfield train`, or the folder or name of a BLOOM, MPT or
+            Falcon (ALiBi) model, or of one with windows.
         prompt: The text to go on from; of any length, in constant memory.
         prompt_file: A file with that text.
         epsilon: The share of attention that a token may lose in any head.
@@ -65,7 +66,7 @@ def generate_command(
     if not full:
         bounds: dict[str, Any] = {"logit_bound": logit_bound, "policy": policy, "context": context}
         farfield.bound(model, epsilon, **bounds)
-        options["past_key_values"] = farfield.BoundedCache(model, epsilon, **bounds)
+        options["past_key_values"] = model.new_bounded_cache()
         options["prefill_chunk_size"] = CHUNK
     if not as_json:
         options["streamer"] = _streamer(tokenizer)
