@@ -52,6 +52,7 @@ TRUTH = {
     "cosh": (mpmath.cosh, [("3/4",), ("-5",)]),
     "sinh": (mpmath.sinh, [("3/4",), ("-5",), ("1/1000",)]),
     "tan": (mpmath.tan, [("3/4",), ("-5",)]),
+    "mod": (lambda x, y: x - y * mpmath.floor(x / y), [("7/2", "2"), ("-5", "3"), ("8", "4")]),
 }
 CASES = [(op, args) for op, (_, all_args) in TRUTH.items() for args in all_args]
 ALL = [*OPERATIONS, *DERIVED]
@@ -503,6 +504,12 @@ def test_derived_functions_cannot_blow_a_formula_up():
         ("-t*tan(1/(t+1))", "diverges"),
         ("-t**2*tan(1/(t+1))", "converges"),
         ("-log(cosh(t))", "converges"),
+        ("where(mod(t, 4) < 1, 0, -inf)", "diverges"),
+        ("where(mod(t, 4) < 1, -2*log(t+1), -inf)", "converges"),
+        ("where(mod(t, 4) < 1, -log(t+1), -2*log(t+1))", "diverges"),
+        ("where(mod(t, 3) >= 1, -t, -2*log(t+1))", "converges"),
+        ("-mod(t, 5)*log(t+1)", "diverges"),
+        ("-(2 + mod(t, 5))*log(t+1)", "converges"),
     ],
 )
 def test_derived_functions_are_judged_by_what_they_are(text, verdict):

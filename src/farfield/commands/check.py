@@ -16,7 +16,7 @@ from rich.text import Text
 from farfield.commands.options import Flag, Formula, Json, SetParameters, numbered, values
 from farfield.theory.fields.receptive import EPSILONS
 from farfield.theory.fields.summary import Fields, HeadSummary, fields, shown_number
-from farfield.theory.verdict.convergence import Verdict, check
+from farfield.theory.verdict.convergence import BUDGET, Verdict, check
 from farfield.zoo import Encoding, find
 
 _COLOURS = {
@@ -43,6 +43,7 @@ def check_command(
     start: Annotated[int, Parameter(name="--from")] = 0,
     as_json: Json = False,
     latex: Flag = False,
+    time: float = 2.0,
 ) -> None:
     """Decide whether the sum of exp(bias) converges, prove it, and tell how far the encoding sees.
 
@@ -61,16 +62,20 @@ def check_command(
         start: First distance of the series, for formulas that are undefined at 0.
         as_json: Print one JSON object.
         latex: Print the proof as LaTeX.
+        time: How long it may take, in seconds: what is not ready then is left out. A longer time also allows the
+            verdict more work.
     """
+    if not 0 < time <= 86_400:
+        raise ValueError(f"the time must be more than 0 and at most 86400 seconds, not {time:g}")
     if (train_length is None) != (test_length is None):
         raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")
     found = find(encoding, weight=weight)
     given = values(parameters)
-    verdict = check(found, start=start, parameters=given)
+    verdict = check(found, start=start, parameters=given, budget=BUDGET * time / 2)
     seen = fields(
         found, verdict, given, heads=heads, width=width, layers=layers, epsilons=epsilon or list(EPSILONS),
         context=context, lengths=None if train_length is None or test_length is None else (train_length, test_length),
-        start=start,
+        start=start, seconds=time,
     )  # fmt: skip
     if as_json:
         print(json.dumps({**verdict.json(), **seen.json()}, indent=2))
@@ -137,7 +142,7 @@ def _tables(seen: Fields) -> list[Table]:
 
 def _nth(what: str, i: int, h: HeadSummary) -> str:
     numbers = getattr(h, what)
-    return shown_number(numbers[i]) if numbers else ""
+    return shown_number(numbers[i]) if i < len(numbers) else ""
 
 
 def _parameter(name: str, h: HeadSummary) -> str:

@@ -32,8 +32,8 @@ class Work:
         tick()
 
 
-class TimeUpError(UndecidedError):
-    """What was asked for was not ready in time, and so it is left out."""
+class TimeUpError(Exception):
+    """What was asked for is not ready in time; no part of theory takes this for an answer."""
 
 
 @contextmanager
@@ -52,4 +52,4 @@ def tick() -> None:
     """Stop here if a time limit has passed."""
     end = _ends.get()
     if end is not None and time.monotonic() > end:
-        raise TimeUpError("it was not ready in time")
+        raise TimeUpError

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from flint import arb, fmpq
+from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

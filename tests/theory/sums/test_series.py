@@ -269,3 +269,31 @@ def test_json_of_a_sum_contains_it():
 
 def test_named_defaults_are_filled_in():
     assert bound_formula("sandwich", {"s": 1}).parameters == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "where(mod(t, 4) < 1, -2*log(t+1), -inf)",
+        "where(mod(t, 3) < 1, -t/7, where(mod(t, 2) < 1, -t/9, -inf))",
+        "weight: sin(pi*t/2)**2/(t+1)**3",
+        "-(2 + mod(t, 5))*t/40",
+        "weight: exp(-t/50)*sin(t)**2",
+        "where(sin(t) < 0.5, -t/10, -inf)",
+    ],
+)
+def test_what_repeats_for_ever_has_a_sum(text):
+    """Residue classes, waves that touch 0 and branches that change for ever, against plain sums of many terms."""
+    whole = series(text)
+    with ctx.workprec(96):
+        weight = Weight(parse(text).primitive)
+        plain = [weight(t) for t in range(4000)]
+        for j in (0, 7, 50):
+            rest = whole.tail(j) - sum(plain[j:], arb(0))
+            assert rest > -1e-20
+            assert rest < (3e-4 if "log" in text or "**3" in text else 1e-20)
+
+
+def test_weights_that_are_all_zero_are_refused():
+    with pytest.raises(ValueError, match=r"all weights of .* are 0"):
+        series("weight: sin(pi*t)**2/(t+1)")

@@ -17,6 +17,7 @@ from farfield.theory.errors import IntegralError, NotReachedError, NotSmoothErro
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.eulermaclaurin import bernoulli, correction
 from farfield.theory.sums.evaluation import Weight
+from farfield.theory.work import TimeUpError, tick
 
 Far = Callable[[Any], Any | None]  # log X -> an upper bound of the sum over t >= X, or None if it is not proven there
 _LOW = 64  # bits for bounds
@@ -123,8 +124,9 @@ class SmoothSum:
         def integrand(u: Any, analytic: bool) -> Any:
             x = u.exp()
             try:
+                tick()
                 return x * self.weight.call(x, analytic)
-            except (NotSmoothError, ZeroDivisionError):
+            except (NotSmoothError, ZeroDivisionError, TimeUpError):  # nothing may be raised through Arb
                 return acb("nan")
 
         goal = self.error / 64
@@ -136,6 +138,7 @@ class SmoothSum:
             rel_tol=arb(2) ** -ctx.prec,
             eval_limit=_MOST_EVALUATIONS * ctx.prec,
         ).real
+        tick()
         if not value.is_finite() or (not value.rad() < self.error * 16 and value.rel_accuracy_bits() < ctx.prec // 2):
             raise IntegralError
         return value

@@ -116,6 +116,14 @@ def bias(engine: Engine, formula: Formula) -> Expansion:
         raise
 
 
+def vanishes(formula: Formula) -> bool:
+    """Whether the weight is shown to be 0 for all large t."""
+    try:
+        return bias(Asymptotic(Region(), LENGTHS[0], Work(1)), formula) is NOTHING
+    except (UndecidedError, UndefinedError, MoreTermsError, FormulaError):
+        return False
+
+
 @dataclass(frozen=True)
 class Gap:
     """The limit of r_a(t) - r_b(t) as t -> infinity: "+inf", "-inf", "constant", "bounded" or "unknown"."""
