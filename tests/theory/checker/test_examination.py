@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from farfield import check
 from farfield.formula import parse
 from farfield.theory.checker.examination import examine, proves
 from farfield.theory.checker.wording import wording
