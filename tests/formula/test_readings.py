@@ -222,8 +222,8 @@ def _at(expansion, ln_t):
 
 
 def _engine():
+    from farfield.theory.budget import Work
     from farfield.theory.verdict.engines import Explicit
-    from farfield.theory.work import Work
 
     return Explicit(arb(20), 6, Work(100))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from farfield.theory.budget import TimeUpError, time_limit
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.law import law
 from farfield.theory.fields.layers import Mixture, model_reach
@@ -12,7 +13,6 @@ from farfield.theory.fields.receptive import exact_epsilon, leak, reach, tokens
 from farfield.theory.sums.series import series, sum_json
 from farfield.theory.verdict.convergence import Verdict, check
 from farfield.theory.verdict.horizon import Horizon
-from farfield.theory.work import TimeUpError, time_limit
 from farfield.zoo import Encoding
 
 _WIDEST = 16  # characters of a number in a table
@@ -55,7 +55,7 @@ class HeadSummary:
 
 
 @dataclass
-class Fields:
+class Summary:
     """Everything that was asked about the receptive fields of an encoding."""
 
     epsilons: list[str]
@@ -103,14 +103,14 @@ def fields(
     lengths: tuple[int, int] | None,
     start: int,
     seconds: float | None = None,
-) -> Fields:
+) -> Summary:
     """Sums and receptive fields of a formula without open parameters, or of each head.
 
     What is not ready after so many `seconds` is left out, and a note says so.
     """
     for e in epsilons:
         exact_epsilon(e)
-    seen = Fields(epsilons, context=context, lengths=lengths)
+    seen = Summary(epsilons, context=context, lengths=lengths)
     if found.formula is None:
         return seen
     open_names = [n for n in found.formula.parameters if n not in given]
@@ -148,7 +148,7 @@ def _further(
     layers: int | None,
     width: int,
     start: int,
-    seen: Fields,
+    seen: Summary,
 ) -> None:
     """The law of one formula, the layer and the model."""
     assert found.formula is not None
@@ -173,7 +173,7 @@ def _one(
     given: dict[str, str],
     own: dict[str, Any],
     h: int | None,
-    seen: Fields,
+    seen: Summary,
     start: int,
 ) -> None:
     """Add what is told of one head; what comes before a time limit stays."""
@@ -204,7 +204,7 @@ def _one(
 
 
 def _layer_and_model(
-    found: Encoding, given: dict[str, str], heads: int | None, layers: int | None, width: int, start: int, seen: Fields
+    found: Encoding, given: dict[str, str], heads: int | None, layers: int | None, width: int, start: int, seen: Summary
 ) -> None:
     """The layer's largest receptive field and mixture, and the reach of the model."""
     if not seen.heads or not all(h.tokens for h in seen.heads):
@@ -243,7 +243,7 @@ def _layer_and_model(
             )
 
 
-def _leak_note(seen: Fields) -> None:
+def _leak_note(seen: Summary) -> None:
     if seen.lengths is not None:
         leaks = [h.leak for h in seen.heads if h.leak is not None]
         if leaks:
@@ -253,7 +253,7 @@ def _leak_note(seen: Fields) -> None:
             seen.notes.append(f"leak from {train} to {test} tokens{over}: {mean:.4f}")
 
 
-def _try(seen: Fields, ask: Any) -> Any:
+def _try(seen: Summary, ask: Any) -> Any:
     """An answer, or a note that says why there is none."""
     try:
         return ask()

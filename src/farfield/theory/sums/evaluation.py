@@ -16,8 +16,8 @@ from farfield.formula import Formula, FormulaError, Node, index_range, number
 from farfield.formula.algebras import COMPARE, OPPOSITE, ball_exp, ball_power, ball_value
 from farfield.formula.functions import DERIVED, expand, reading
 from farfield.formula.tree import substitute
+from farfield.theory.budget import tick
 from farfield.theory.errors import NotSmoothError
-from farfield.theory.work import tick
 
 Function = Callable[[Any, bool], Any]  # (value of t, must be analytic there) -> value
 

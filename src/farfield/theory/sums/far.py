@@ -14,6 +14,7 @@ from typing import Any
 from flint import arb, ctx
 
 from farfield.formula import Formula, Node
+from farfield.theory.budget import Work
 from farfield.theory.errors import LargerStartError, MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import ONE, Const, rational
@@ -25,7 +26,6 @@ from farfield.theory.verdict.growth import NOTHING
 from farfield.theory.verdict.ladder import Rung, decide, excess
 from farfield.theory.verdict.reader import bias
 from farfield.theory.verdict.regions import Region
-from farfield.theory.work import Work
 
 _BUDGET = 4.0  # work for all bounds of one formula
 _EXPONENTS = (1024, 256, 128, 64, 48, 32, 24, 16, 12, 8, 6, 5, 4, 3, Fraction(5, 2), 2, Fraction(3, 2), Fraction(6, 5))

@@ -13,11 +13,11 @@ from typing import Any
 
 from flint import acb, arb, ctx, fmpz
 
+from farfield.theory.budget import TimeUpError, tick
 from farfield.theory.errors import IntegralError, NotReachedError, NotSmoothError, UndecidedError
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.eulermaclaurin import bernoulli, correction
 from farfield.theory.sums.evaluation import Weight
-from farfield.theory.work import TimeUpError, tick
 
 Far = Callable[[Any], Any | None]  # log X -> an upper bound of the sum over t >= X, or None if it is not proven there
 _LOW = 64  # bits for bounds

@@ -16,6 +16,7 @@ from farfield.formula import Formula, Node, build, number
 from farfield.formula.functions import WAVES
 from farfield.formula.sentence import say
 from farfield.formula.tree import T, substitute
+from farfield.theory.budget import Work
 from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import PI, Const, rational
@@ -24,7 +25,6 @@ from farfield.theory.verdict.gate import Judged, Settle, Settled
 from farfield.theory.verdict.oscillation import linear_phase
 from farfield.theory.verdict.reader import Reader
 from farfield.theory.verdict.regions import Region
-from farfield.theory.work import Work
 
 MAX_MODULUS = 24
 

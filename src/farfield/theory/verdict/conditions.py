@@ -8,12 +8,12 @@ from typing import Any
 
 from farfield.formula import Node, build
 from farfield.formula.sentence import Sentence, joined, say
+from farfield.theory.budget import Work
 from farfield.theory.errors import EmptyRegionError, SplitError, UndecidedError
 from farfield.theory.exact import signs
 from farfield.theory.exact.constants import Const
 from farfield.theory.verdict.linear import AT_LEAST, AT_MOST, UNEQUAL, Case, shorter
 from farfield.theory.verdict.regions import Region, domain, domain_relation, linear, relation
-from farfield.theory.work import Work
 
 MAX_LEAVES = 240
 MAX_JOINED = 12  # cases among which pairs are sought that make one
@@ -90,20 +90,20 @@ def cases(tree: Tree, verdict: str) -> list[Case]:
 
 
 @dataclass(frozen=True)
-class Interval:
+class Bounds:
     """Bounds on one quantity: (bound, strict), or None where there is none."""
 
     low: tuple[Const, bool] | None
     high: tuple[Const, bool] | None
 
-    def joined(self, other: Interval) -> Interval | None:
+    def joined(self, other: Bounds) -> Bounds | None:
         """The union, if it has no gap."""
         for a, b in ((self, other), (other, self)):  # a reaches down to b's upper end
             if a.low is not None and b.high is not None:
                 gap = signs.sign(a.low[0] - b.high[0])
                 if gap > 0 or (gap == 0 and a.low[1] and b.high[1]):
                     return None
-        return Interval(_outer(self.low, other.low, -1), _outer(self.high, other.high, 1))
+        return Bounds(_outer(self.low, other.low, -1), _outer(self.high, other.high, 1))
 
 
 def _outer(a: tuple[Const, bool] | None, b: tuple[Const, bool] | None, side: int) -> tuple[Const, bool] | None:
@@ -113,7 +113,7 @@ def _outer(a: tuple[Const, bool] | None, b: tuple[Const, bool] | None, side: int
     return a if gap > 0 else b if gap < 0 else (a[0], a[1] and b[1])
 
 
-def _interval(case: Case, moving: Const) -> tuple[Interval, Case] | None:
+def _interval(case: Case, moving: Const) -> tuple[Bounds, Case] | None:
     """The bounds on one quantity and the other conditions; None if the case has none, or a hole."""
     low = high = None
     rest, seen = [], False
@@ -129,7 +129,7 @@ def _interval(case: Case, moving: Const) -> tuple[Interval, Case] | None:
             low = (line[1], s == 1)
         if s in (-1, AT_MOST, 0):
             high = (line[1], s == -1)
-    return (Interval(low, high), tuple(rest)) if seen else None
+    return (Bounds(low, high), tuple(rest)) if seen else None
 
 
 def _joined(found: list[Case]) -> list[Case]:

@@ -17,6 +17,7 @@ from farfield.formula import Formula, FormulaError, build, parse
 from farfield.formula.gather import gathered
 from farfield.formula.sentence import Sentence, say
 from farfield.formula.tree import T
+from farfield.theory.budget import Work
 from farfield.theory.checker.wording import wording
 from farfield.theory.errors import UndecidedError, UndefinedError
 from farfield.theory.exact import constants
@@ -29,11 +30,10 @@ from farfield.theory.verdict.conditions import Condition, Leaf, explore, family
 from farfield.theory.verdict.corners import corners
 from farfield.theory.verdict.domain import refuse_undefined, require_defined
 from farfield.theory.verdict.families import confirm
-from farfield.theory.verdict.gate import Judged, Settle, accepted, weakest
+from farfield.theory.verdict.gate import PartVerdict, Settle, accepted, weakest
 from farfield.theory.verdict.horizon import Horizon, horizon
 from farfield.theory.verdict.ladder import B, Rung, certificate, decide, safe_decimal
 from farfield.theory.verdict.regions import Region, domain, domain_relation
-from farfield.theory.work import Work
 from farfield.zoo import Encoding, find
 
 BUDGET = 1.5  # for one verdict, in seconds of an ordinary machine
@@ -293,7 +293,7 @@ def _check_pieces(formula: Formula, start: int, work: Work) -> Verdict | None:
     return None
 
 
-def by_factors(formula: Formula, start: int, settle: Settle) -> Judged | None:
+def by_factors(formula: Formula, start: int, settle: Settle) -> PartVerdict | None:
     """The same weight with the factors that both sides of a sum have taken out."""
     node = gathered(formula.node)
     return None if node == formula.node else settle(replace(formula, node=node, source=""), start)

@@ -17,12 +17,12 @@ from farfield.formula import Formula, Node, build, number
 from farfield.formula.algebras import exact_value
 from farfield.formula.functions import WAVES, reading
 from farfield.formula.sentence import Sentence, joined
+from farfield.theory.budget import Work
 from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.verdict.engines import Asymptotic
 from farfield.theory.verdict.monomials import UNIT
 from farfield.theory.verdict.reader import Reader
 from farfield.theory.verdict.regions import Region
-from farfield.theory.work import Work
 
 MAX_WAVES = 3
 

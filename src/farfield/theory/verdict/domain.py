@@ -15,12 +15,12 @@ from flint import arb, ctx, fmpz
 from farfield.formula import Formula, FormulaError, Node
 from farfield.formula.algebras import Balls, Names, ball_power, evaluate, exact_value
 from farfield.formula.functions import reading
+from farfield.theory.budget import Work
 from farfield.theory.errors import FaultError, LargerStartError, MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.verdict.engines import Explicit
 from farfield.theory.verdict.intervals import RANGES, Range
 from farfield.theory.verdict.ladder import starts
 from farfield.theory.verdict.reader import bias
-from farfield.theory.work import Work
 
 SINGLES = 64  # distances that are looked at one by one
 REACH = 1500  # without an explicit expansion, ranges go up to 2**REACH

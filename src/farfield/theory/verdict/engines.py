@@ -13,13 +13,13 @@ from typing import Any
 
 from flint import arb
 
+from farfield.theory.budget import Work
 from farfield.theory.errors import LargerStartError, MoreTermsError
 from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
 from farfield.theory.verdict.expansion import MINUS, Engine, Expansion
 from farfield.theory.verdict.monomials import UNIT, Mono, ell
 from farfield.theory.verdict.regions import Region
-from farfield.theory.work import Work
 
 
 class Asymptotic(Engine):

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from farfield.formula import Node, build
+from farfield.theory.budget import Work
 from farfield.theory.errors import MoreTermsError, UndecidedError
 from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
 from farfield.theory.verdict.monomials import UNIT, Mono, ell, sum_node
 from farfield.theory.verdict.regions import Region
-from farfield.theory.work import Work
 
 MINUS = rational(-1)
 

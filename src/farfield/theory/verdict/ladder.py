@@ -18,6 +18,7 @@ from flint import arb, ctx
 from farfield.formula import Formula, Node, build
 from farfield.formula.sentence import Sentence, say
 from farfield.formula.text import decimal_text
+from farfield.theory.budget import Work
 from farfield.theory.errors import LargerStartError, MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
@@ -27,7 +28,6 @@ from farfield.theory.verdict.growth import NOTHING
 from farfield.theory.verdict.monomials import UNIT, ell, level
 from farfield.theory.verdict.reader import LENGTHS, bias
 from farfield.theory.verdict.regions import Region
-from farfield.theory.work import Work
 
 DEPTH = 6  # logarithms that are tried
 

@@ -17,6 +17,7 @@ from fractions import Fraction
 from farfield.formula import Formula, Node, build, number
 from farfield.formula.algebras import exact_value
 from farfield.formula.functions import WAVES, reading
+from farfield.theory.budget import Work
 from farfield.theory.errors import UndecidedError
 from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import PI, ZERO, Const, rational
@@ -24,7 +25,6 @@ from farfield.theory.verdict.engines import Asymptotic
 from farfield.theory.verdict.monomials import UNIT, ell
 from farfield.theory.verdict.reader import Reader
 from farfield.theory.verdict.regions import Region
-from farfield.theory.work import Work
 
 Waves = dict[tuple[Const, Const], Const]  # (frequency, phase) -> amplitude of cos(frequency * t + phase)
 MAX_WAVES = 400

@@ -9,6 +9,7 @@ from typing import TypeVar
 from farfield.formula import Formula, FormulaError, Node, build
 from farfield.formula.algebras import evaluate, index_range
 from farfield.formula.sentence import Sentence, say
+from farfield.theory.budget import Work
 from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import ONE, ZERO, Const
@@ -18,7 +19,6 @@ from farfield.theory.verdict.expansion import Engine, Expansion
 from farfield.theory.verdict.growth import EXPANSIONS, LOGARITHMS, NOTHING, SIGNS
 from farfield.theory.verdict.monomials import UNIT, ell
 from farfield.theory.verdict.regions import Region
-from farfield.theory.work import Work
 
 LENGTHS = (3, 6, 12, 24)  # terms of an expansion, tried in turn
 Read = TypeVar("Read")

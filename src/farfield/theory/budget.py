@@ -38,9 +38,9 @@ class TimeUpError(Exception):
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Leave the block with TimeUpError once so much time has passed; an outer limit that ends earlier holds."""
+    """Leave the block with TimeUpError after so much time of the processor; an outer limit that ends earlier holds."""
     before = _ends.get()
-    end = before if seconds is None else min(time.monotonic() + seconds, float("inf") if before is None else before)
+    end = before if seconds is None else min(time.thread_time() + seconds, float("inf") if before is None else before)
     token = _ends.set(end)
     try:
         yield
@@ -51,5 +51,5 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 def tick() -> None:
     """Stop here if a time limit has passed."""
     end = _ends.get()
-    if end is not None and time.monotonic() > end:
+    if end is not None and time.thread_time() > end:
         raise TimeUpError

@@ -6,10 +6,10 @@ import pytest
 
 from farfield import check, find
 from farfield.cli import app
+from farfield.theory.budget import STEPS, TimeUpError, Work, tick, time_limit
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.summary import fields
 from farfield.theory.sums.series import series
-from farfield.theory.work import STEPS, TimeUpError, Work, tick, time_limit
 
 
 def test_steps_are_counted_and_end():
