@@ -34,6 +34,8 @@ def on_files(files: Files, config: Any) -> Files:
             files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
     for figure in sorted((ROOT / FIGURES).glob("*.png")):
         files.append(File.generated(config, f"{FIGURES}/{figure.name}", abs_src_path=str(figure)))
+    for figure in sorted((ROOT / "results" / "size").glob("*.png")):  # as the page of results/ names it
+        files.append(File.generated(config, f"size/{figure.name}", abs_src_path=str(figure)))
     files.append(File.generated(config, "files.md", content=map_of_files()))
     pictures = Path(mkdtemp())
     files.append(File.generated(config, "encodings.md", content=_catalogue().page(pictures)))

@@ -82,7 +82,7 @@ def check_command(
     if as_json:
         print(json.dumps({**verdict.json(), **seen.json()}, indent=2))
     elif latex:
-        print(verdict.latex())
+        print(verdict.latex() + _latex_table(seen))
     else:
         show(Console(), found, verdict, seen)
 
@@ -105,6 +105,22 @@ def show(console: Console, found: Encoding, verdict: Verdict, seen: Summary) -> 
         console.print(table)
     for note in seen.notes:
         console.print(Text(note))
+
+
+def _latex_table(seen: Summary) -> str:
+    """The receptive fields as a table, one row for each head, or nothing if there are none."""
+    from farfield.commands.compare import latex_number
+
+    rows = [h for h in seen.heads if h.tokens]
+    if not rows:
+        return ""
+    names = [] if rows[0].head is None else ["head"]
+    head = [*names, *(rf"$\epsilon = {latex_number(e)}$" for e in seen.epsilons)]
+    lines = [rf"\begin{{tabular}}{{{'r' * len(head)}}}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
+    for h in rows:
+        tokens = [f"${latex_number(str(n))}$" for n in h.tokens or ()]
+        lines.append(" & ".join([*([str(h.head)] if names else []), *tokens]) + r" \\")
+    return "\n" + "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
 def _tables(seen: Summary) -> list[Table]:
