@@ -48,7 +48,7 @@ COMMANDS = [
     (["compare", "alibi", "type1", "--figure", "a.gif"], ".png"), (["design", "alibi"], "reach"),
     (["design", "alibi", "--reach", "far"], "far"), (["design", "alibi", "--reach", "0"], "reach"),
     (["design", "-2*log(t+1)", "--reach", "4096"], "parameter"), (["design", "rope", "--reach", "64"], "bias"),
-    (["design", "inverse", "--reach", "64"], ""), (["window"], "ENCODING"),
+    (["design", "inverse", "--reach", "64"], ""), (["window"], "encoding"),
     (["window", "alibi", "--heads", "8", "--logit-bound", "-1", "--epsilon", "0.01"], "bound"),
     (["zoo", "alibi"], "alibi"), (["inspect", "no/such/folder"], ""), (["explore", "--port", "99999999"], "port"),
     (["explore", "--seconds", "0"], "seconds"), (["explore", "--study", "nowhere"], "nowhere"), (["cite", "me"], "me"),
