@@ -24,6 +24,7 @@ from farfield.theory.exact import constants
 from farfield.theory.exact.constants import Const, log
 from farfield.theory.exact.signs import ball, sign
 from farfield.theory.verdict import oscillation
+from farfield.theory.verdict.answers import no_bias, of_formula
 from farfield.theory.verdict.choices import by_choices
 from farfield.theory.verdict.classes import by_classes
 from farfield.theory.verdict.conditions import Condition, Leaf, explore, family
@@ -52,6 +53,8 @@ class Verdict:
     certificate: dict[str, Any] | None = None
     horizon: Horizon | None = None
     start: int = 0
+    answer: str | None = None  # "windowed", "disperses" or "neither", where one is proven
+    envelope: dict[str, Any] | None = None  # of a class of biases: its upper and lower envelope, its sink
 
     @property
     def proof(self) -> list[str]:
@@ -96,6 +99,8 @@ class Verdict:
             "certificate": self.certificate,
             "horizon": None if self.horizon is None else self.horizon.json(),
             "from": self.start,
+            "answer": self.answer,
+            "envelope": self.envelope,
         }
 
 
@@ -119,11 +124,16 @@ def check(
     named = find(encoding, weight=weight)
     formula = named.formula
     if formula is None:
-        return Verdict(named.name, "not-applicable", steps=(say(f"{named.name}: {named.note}"),))
+        said = no_bias(named.name, named.note)
+        return Verdict(named.name, "not-applicable", steps=said.steps, answer=said.kind)
     if not isinstance(start, int) or not 0 <= start < 2**63:
         raise FormulaError(f"the series must start at a distance of 0 or more, not {start}", formula.text())
     formula = formula.bind(parameters or {})
     deadline = time.thread_time() + budget
+    if formula.is_class:
+        from farfield.theory.verdict.biases import check_class
+
+        return check_class(named, formula, start, budget)
     try:
         if formula.parameters:
             domains = [p.domain for p in named.parameters if p.name in formula.parameters]
@@ -134,7 +144,10 @@ def check(
                 verdict = replace(verdict, horizon=far, steps=(*verdict.steps, say(far.sentence())))
     except UndecidedError as error:
         verdict = Verdict("", "undecided", steps=(say(f"not decided: {error}"),), start=start)
-    return replace(verdict, formula=formula.text())
+    more = of_formula(formula, verdict.verdict) if verdict.condition is None or verdict.verdict == "diverges" else None
+    if more is not None and more.kind == "disperses":
+        verdict = replace(verdict, steps=(*verdict.steps, *more.steps))
+    return replace(verdict, formula=formula.text(), answer=None if more is None else more.kind)
 
 
 def _gated(formula: Formula, start: int, deadline: float) -> Verdict:
