@@ -339,6 +339,11 @@ def find(name_or_formula: str | Formula | Encoding, *, weight: bool = False) -> 
     key = name_or_formula.strip().lower() if isinstance(name_or_formula, str) else ""
     if not weight and key in ENCODINGS:
         return ENCODINGS[key]
+    if not weight and _NAME.fullmatch(key):
+        from farfield.bounded_encodings import CLASSES
+
+        if key in CLASSES:
+            return CLASSES[key]
     if not weight and key and (named := _named(name_or_formula)) is not None:
         return named
     try:

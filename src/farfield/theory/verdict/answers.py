@@ -78,26 +78,47 @@ def no_bias(name: str, why: str) -> Answer:
     return Answer("disperses", steps)
 
 
-def bounded(node: Node) -> bool:
+def bounded(node: Node, positive: frozenset[str] = frozenset()) -> bool:
     """Whether a bias is bounded from both sides, by its form alone: t only where it cannot carry far."""
     if node.op == "-inf":
         return False
-    if "t" not in node.free():
-        return True
-    if node.op in ("sin", "cos", "tanh", "sigmoid"):
+    if "t" not in node.free() or node.op in ("sin", "cos", "tanh", "sigmoid"):
         return True
     if node.op == "where":
-        return all(bounded(b) for b in node.args[2:])
+        return all(bounded(b, positive) for b in node.args[2:])
     if node.op == "sum":
-        return bounded(node.args[0])
+        return bounded(node.args[0], positive)
+    if node.op == "exp" and Ranges(positive).sign(node.args[0]) == -1:
+        return True
+    if node.op in ("*", "/", "neg") and _ratio(node):
+        return True
     if node.op == "/":
-        return bounded(node.args[0]) and "t" not in node.args[1].free()
+        return bounded(node.args[0], positive) and "t" not in node.args[1].free()
     if node.op in ("+", "-", "*", "neg", "min", "max", "abs", "floor", "exp"):
-        return all(bounded(a) for a in node.args)
+        return all(bounded(a, positive) for a in node.args)
     return False
 
 
-def of_class(found: Envelope, upper: str, lower: str, node: Node) -> Answer:
+def _ratio(node: Node) -> bool:
+    """Whether a product is a constant times t over max(..., t + ...): such a ratio lies between 0 and 1."""
+    above: list[Node] = []
+    below: list[Node] = []
+    todo = [(node, True)]
+    while todo:
+        part, up = todo.pop()
+        if part.op == "neg":
+            todo.append((part.args[0], up))
+        elif part.op in ("*", "/"):
+            todo += [(part.args[0], up), (part.args[1], up == (part.op == "*"))]
+        elif "t" in part.free():
+            (above if up else below).append(part)
+    if above != [T] or len(below) != 1 or below[0].op != "max":
+        return False
+    more = [Node("+", (T, number(1))), Node("+", (number(1), T))]
+    return any(x == T or x in more for x in below[0].args)
+
+
+def of_class(found: Envelope, upper: str, lower: str, node: Node, positive: frozenset[str] = frozenset()) -> Answer:
     """The answer for a class of biases.
 
     Args:
@@ -105,6 +126,7 @@ def of_class(found: Envelope, upper: str, lower: str, node: Node) -> Answer:
         upper: The verdict on the upper envelope; "diverges" where nothing bounds the class.
         lower: The verdict on the lower one; "converges" where nothing does (nothing is then known of it).
         node: The class itself.
+        positive: Parameters that are known to be positive.
     """
     if upper == "converges" and found.lower is None and found.sink is None:
         return Answer(None)  # nothing keeps the nearest keys from vanishing beside the others
@@ -115,8 +137,8 @@ def of_class(found: Envelope, upper: str, lower: str, node: Node) -> Answer:
             say(f"the share beyond j is at most E's tail over the sum of that tail, e's head{word}"),
         ))  # fmt: skip
     if found.upper is not None and found.lower is not None:
-        above = bounded(found.upper.node) or _tops(found.upper)
-        if above and (bounded(found.lower.node) or _bottoms(found.lower)):
+        above = bounded(found.upper.node, positive) or _tops(found.upper)
+        if above and (bounded(found.lower.node, positive) or _bottoms(found.lower)):
             return Answer("disperses", (_even(),))
         if above and lower == "diverges":
             return Answer("disperses", (_slow("E(t) is bounded from above and the sum of exp(e(t)) diverges"),))

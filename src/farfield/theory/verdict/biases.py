@@ -53,7 +53,8 @@ def check_class(named: Encoding, formula: Formula, start: int, budget: float) ->
     if found.sink is not None:
         steps.append(say("the sink adds ", build.call("exp", found.sink), " to the denominator of every row"))
     steps += [say("for E: ", step) for step in upper.steps if found.upper is not None]
-    said = of_class(found, upper.verdict, lower.verdict, formula.primitive.node)
+    known = positive_names(named.parameters)
+    said = of_class(found, upper.verdict, lower.verdict, formula.primitive.node, known)
     verdict = upper.verdict
     if verdict == "converges" and said.kind is None and upper.condition is None:
         verdict = "undecided"

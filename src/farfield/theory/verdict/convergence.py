@@ -144,10 +144,10 @@ def check(
                 verdict = replace(verdict, horizon=far, steps=(*verdict.steps, say(far.sentence())))
     except UndecidedError as error:
         verdict = Verdict("", "undecided", steps=(say(f"not decided: {error}"),), start=start)
-    more = of_formula(formula, verdict.verdict) if verdict.condition is None or verdict.verdict == "diverges" else None
-    if more is not None and more.kind == "disperses":
+    more = of_formula(formula, verdict.verdict)
+    if more.kind == "disperses":
         verdict = replace(verdict, steps=(*verdict.steps, *more.steps))
-    return replace(verdict, formula=formula.text(), answer=None if more is None else more.kind)
+    return replace(verdict, formula=formula.text(), answer=more.kind)
 
 
 def _gated(formula: Formula, start: int, deadline: float) -> Verdict:
