@@ -102,6 +102,8 @@ def test_a_study_that_is_too_small_says_so_and_ticks_nothing(tmp_path):
     assert "Too small to tell" not in render(good, all_tables(good), [], "")
     blind = study_of(tmp_path / "blind", CURVES, verdicts=VERDICTS, leaks=LEAKS, gain=0.02)
     assert "cannot lose what they do not use" in too_small(blind)[0]
+    rising = study_of(tmp_path / "rising", {"inverse": RISING}, verdicts=VERDICTS, leaks=LEAKS, gain=0.02)
+    assert too_small(rising) == []  # what rose had something to lose
     tiny = study_of(tmp_path / "tiny", CURVES, verdicts=VERDICTS, leaks=LEAKS, preset="tiny")
     assert "preset tiny" in too_small(tiny)[0]
     for study in (blind, tiny):

@@ -99,10 +99,10 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
 
 def _load(run: str) -> tuple[Any, Any]:
     try:
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoTokenizer
         from transformers.utils import logging
 
-        import farfield.nn.decoder.model  # noqa: F401 - makes transformers know our models
+        from farfield.measure.loading import load_network
     except ImportError as error:
         raise ValueError(
             f"generating text needs torch and transformers (pip install farfield[train]): {error}"
@@ -110,17 +110,15 @@ def _load(run: str) -> tuple[Any, Any]:
     # its reminder that a text is longer than the samples of the training is what this command is for
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    folder = Path(run)
-    if folder.exists() and not (folder / "config.json").exists():
-        raise ValueError(f"{run!r} is not a run folder: it has no config.json.")
+    folder = Path(run).expanduser()
     if not folder.exists() and (folder.is_absolute() or run.startswith(".") or run.count("/") > 1):
         raise ValueError(f"there is no folder {run!r}; give the folder of a run, or the name of a BLOOM or MPT model")
-    if folder.exists() and not list(folder.glob("*.safetensors")) and not list(folder.glob("*.bin")):
-        raise ValueError(f"{run!r} holds no finished model: train it to the end with farfield train --resume {run}.")
+    network, _ = load_network(run)
     try:
-        return AutoModelForCausalLM.from_pretrained(run).eval(), AutoTokenizer.from_pretrained(run)
-    except OSError as error:
-        raise ValueError(f"{run!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from None
+        return network, AutoTokenizer.from_pretrained(str(folder) if folder.exists() else run, trust_remote_code=False)
+    except Exception as error:  # whatever transformers or a broken file raises
+        reason = " ".join(str(error).split())[:300]
+        raise ValueError(f"the tokenizer of {run!r} cannot be loaded: {reason}") from None
 
 
 def _streamer(tokenizer: Any) -> Any:

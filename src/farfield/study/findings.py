@@ -51,13 +51,13 @@ def too_small(study: Study) -> list[str]:
         reasons.append(
             "The preset tiny trains for seconds: it tests the machinery, and its models have learned nothing."
         )
-    entries = list(study.entries.values())
-    weak = [e for e in entries if e.gain is not None and not gains(*e.gain)]
-    if 2 * len(weak) >= len(entries):
+    level = [e for e in study.entries.values() if e.answer != ROSE]  # what rose had something to lose
+    weak = [e for e in level if e.gain is not None and not gains(*e.gain)]
+    if weak and 2 * len(weak) >= len(level):
         least, most = (choose(e.gain[0] for e in weak if e.gain) for choose in (min, max))
         reasons.append(
-            f"{len(weak)} of {len(entries)} models gain less than {LEAST_GAIN} nats from context within the training "
-            f"length ({least:.2f} to {most:.2f}): they cannot lose what they do not use."
+            f"{len(weak)} of {len(level)} models that do not rise gain less than {LEAST_GAIN} nats from context within "
+            f"the training length ({least:.2f} to {most:.2f}): they cannot lose what they do not use."
         )
     few = min(record["test"]["segments"] for record in study.records)
     if few < ENOUGH_SEGMENTS:
