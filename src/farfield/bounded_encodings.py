@@ -1,7 +1,7 @@
 """Encodings of models that people run whose bias is known only within bounds, or that add a sink: classes of biases.
 
 Gates, learned corrections and data choose the bias, so a formula says what they choose from: between(lo, hi), the row
-i, sink(s). `farfield check NAME` judges the whole class. They cannot be trained by their name, because a class is no bias.
+i, sink(s). `farfield check NAME` judges the whole class. They cannot be trained by name, because a class is no bias.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ _ALL = (
         note="positions counted by gates and cut at the largest: the term added to a logit is bounded",
     ),
     Encoding(
-        "mlp", "-s*t + between(-m, m)", _positive("s", "m"), source="Liu et al. 2022 (continuous bias), arXiv:2111.09883",
+        "mlp", "-s*t + between(-m, m)", _positive("s", "m"),
+        source="Liu et al. 2022 (continuous position bias), arXiv:2111.09883",
         note="a ReLU network of the distance is a line from some distance on: its slope -s at infinity decides",
     ),
     Encoding(

@@ -143,7 +143,7 @@ def compare(
 def _of_classes(
     encodings: tuple[Encoding, Encoding], formulas: tuple[Formula, Formula], names: tuple[str, str]
 ) -> Comparison:
-    """Classes of biases, by their upper envelopes: as epsilon -> 0 the worst case over a class is that of its envelope."""
+    """Classes of biases, by their upper envelopes, which decide the worst case as epsilon -> 0."""
     from farfield.theory.verdict.biases import envelope_of
 
     ends = []

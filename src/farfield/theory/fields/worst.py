@@ -4,8 +4,8 @@ With upper envelope E, lower envelope e, a sink of logit s and logits within +-M
 
     exp(2M)*T / (exp(2M)*T + H + exp(M)*exp(s)),    T = sum of exp(E(t)) for t >= j,    H = sum of exp(e(t)) for t < j
 
-and it is attained, in the limit of long rows, where the class has members that do: near keys choose e and far ones E. It
-falls as j grows, so the smallest j is found by doubling and halving, every comparison decided by enclosures.
+and it is attained, in the limit of long rows, where the class has members that do: near keys choose e and far ones E.
+It falls as j grows, so the smallest j is found by doubling and halving, every comparison decided by enclosures.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def of_formula(formula: Formula, verdict: str) -> Answer:
         return Answer(None)
     if bounded(formula.node) and not formula.weight:
         return Answer("disperses", (_even(),))
-    if formula.parameters or reader.compare(formula, _ZERO).limit not in ("-inf", "constant", "bounded"):
+    if formula.parameters or reader.compare(formula.primitive, _ZERO).limit not in ("-inf", "constant", "bounded"):
         return Answer(None)
     return Answer("disperses", (_slow("r(t) is bounded from above and the sum diverges"),))
 
@@ -157,11 +157,11 @@ def of_class(found: Envelope, upper: str, lower: str, node: Node, positive: froz
 
 
 def _tops(formula: Formula) -> bool:
-    return not formula.parameters and reader.compare(formula, _ZERO).limit in ("-inf", "constant", "bounded")
+    return not formula.parameters and reader.compare(formula.primitive, _ZERO).limit in ("-inf", "constant", "bounded")
 
 
 def _bottoms(formula: Formula) -> bool:
-    return not formula.parameters and reader.compare(formula, _ZERO).limit in ("constant", "bounded")
+    return not formula.parameters and reader.compare(formula.primitive, _ZERO).limit in ("constant", "bounded")
 
 
 def _by_temperature(node: Node) -> Answer:
