@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from farfield.families import family_of, near_family
 from farfield.formula import Formula, FormulaError, parse
+from farfield.formula.spelling import as_meant
 
 Value = Fraction | str | float | int  # a number, or a constant as text where it is irrational: "2**(-1/2)"
 WIDTH = 64  # of a head, where nobody says otherwise
@@ -350,13 +351,13 @@ def find(name_or_formula: str | Formula | Encoding, *, weight: bool = False) -> 
         formula = parse(name_or_formula, weight=weight)
     except FormulaError as error:
         _suggest(key, error.text)
-        raise
+        meant, said = as_meant(error.text)
+        if not said:
+            raise
+        return replace(find(meant, weight=weight), asked=said)
     free = formula.node.free()
-    if (
-        "t" not in free
-        and (formula.parameters or "i" in free)
-        and not any(n.op == "between" for n in formula.node.walk())
-    ):
+    ranged = any(n.op == "between" for n in formula.node.walk())
+    if "t" not in free and (formula.parameters or "i" in free) and not ranged:
         _suggest(key, name_or_formula)
         _refuse_other_distance(formula, name_or_formula)
     return _of_formula(formula)

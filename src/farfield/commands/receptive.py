@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def receptive_command(
-    models: list[str],
+    models: Annotated[list[str], Parameter(negative="")],
     *,
     truncate: Flag = False,
     length: str | None = None,

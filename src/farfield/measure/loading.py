@@ -59,6 +59,8 @@ def load_network(name: str, *, dtype: Any = "auto") -> tuple[Any, dict[str, str]
     import farfield.nn.decoder.model  # noqa: F401 - makes our models known to transformers
 
     folder = Path(name).expanduser()
+    if not folder.exists() and is_path(name):
+        raise ValueError(f"There is no folder {name!r}.")
     identity = _identity_of(folder) if folder.exists() else {}
     shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
@@ -81,6 +83,13 @@ def load_network(name: str, *, dtype: Any = "auto") -> tuple[Any, dict[str, str]
     if not folder.exists() and (commit := getattr(network.config, "_commit_hash", None)):
         identity = {"model": name, "weights": str(commit)}
     return network.eval(), identity
+
+
+def is_path(name: str) -> bool:
+    """Whether a text names a folder, existing or not, rather than a model of the hub: the hub is then not asked."""
+    first, slash, rest = name.partition("/")
+    usual = first in ("runs", "study", "models", "checkpoints", "out", "output", "outputs", "results")
+    return name.startswith(("/", ".", "~")) or "/" in rest or bool(slash and (usual or Path(first).is_dir()))
 
 
 def _check_folder(folder: Path) -> None:
