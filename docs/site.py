@@ -1,4 +1,4 @@
-"""What the site needs beyond the pages: those of the root, the map of files, Markdown as GitHub reads it.
+"""What the site needs beyond the pages: those of the root, all files, all encodings, Markdown as GitHub reads it.
 
 mkdocs.yml names this file as a hook of mkdocs, and `Arguments` as an extension of griffe, which reads the docstrings.
 """
@@ -6,8 +6,12 @@ mkdocs.yml names this file as a hook of mkdocs, and `Arguments` as an extension 
 from __future__ import annotations
 
 import ast
+import os
 import re
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import griffe
@@ -20,9 +24,34 @@ FROM_THE_ROOT = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # for the file beside this one
+from mathematics_set import Mathematics, set_fences  # noqa: E402
+
 FIGURES = "results/figures"
+LIVE = os.environ.get("FARFIELD_SITE_EXPLORER") == "1"  # with the explorer as a page of the site; needs the registries
 MAPPED = ("src/farfield", "tests", "benchmarks")  # the folders of the map of files
 FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+def on_config(config: Any) -> Any:
+    """Set the mathematics of every page."""
+    config["markdown_extensions"].append(Mathematics())
+    return config
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """A search that needs no server, and the explorer itself where it is asked for."""
+    place = Path(config["site_dir"]) / "search"
+    index = (place / "search_index.json").read_text(encoding="utf-8")
+    (place / "search_index.js").write_text(f"var farfieldIndex = {index};", encoding="utf-8")
+    first, found, _ = (place / "main.js").read_text(encoding="utf-8").partition("if (!window.Worker) {\n  console.log")
+    assert found, "mkdocs has another search than docs/search.js knows"
+    own = (ROOT / "docs" / "search.js").read_text(encoding="utf-8")
+    (place / "main.js").write_text(first + own, encoding="utf-8")
+    if LIVE:
+        from farfield.explorer.static import build
+
+        build(place.parent / "live", None, 5, say=lambda words: None)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -35,7 +64,21 @@ def on_files(files: Files, config: Any) -> Files:
     for figure in sorted((ROOT / "results" / "size").glob("*.png")):  # as the page of results/ names it
         files.append(File.generated(config, f"size/{figure.name}", abs_src_path=str(figure)))
     files.append(File.generated(config, "files.md", content=map_of_files()))
+    pictures = Path(mkdtemp())
+    files.append(File.generated(config, "encodings.md", content=_catalogue().page(pictures)))
+    for picture in sorted(pictures.glob("*.png")):
+        files.append(File.generated(config, f"encodings/{picture.name}", abs_src_path=str(picture)))
     return files
+
+
+def _catalogue() -> Any:
+    """catalogue.py, which lies beside this file."""
+    spec = spec_from_file_location("catalogue", Path(__file__).with_name("catalogue.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def map_of_files() -> str:
@@ -67,6 +110,9 @@ def _sentence(path: Path) -> str:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links to the pages of the root, plain fences, and lists that need no empty line before them."""
     inside = page.file.src_uri in FROM_THE_ROOT.values()
+    if LIVE and page.file.src_uri == "explorer.md":
+        markdown = markdown.replace("\n", '\n\n<p><a href="live/index.html"><b>Open the explorer</b></a></p>\n', 1)
+    markdown = set_fences(markdown)
     for name, new in FROM_THE_ROOT.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({new}", markdown)
     if inside:  # these pages link from the root

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated
@@ -15,8 +16,8 @@ from rich.text import Text
 
 from farfield.commands.options import Flag, Formula, Json, SetParameters, numbered, values
 from farfield.theory.fields.receptive import EPSILONS
-from farfield.theory.fields.summary import Fields, HeadSummary, fields, shown_number
-from farfield.theory.verdict.convergence import Verdict, check
+from farfield.theory.fields.summary import HeadSummary, Summary, fields, shown_number
+from farfield.theory.verdict.convergence import BUDGET, Verdict, check
 from farfield.zoo import Encoding, find
 
 _COLOURS = {
@@ -43,6 +44,7 @@ def check_command(
     start: Annotated[int, Parameter(name="--from")] = 0,
     as_json: Json = False,
     latex: Flag = False,
+    time: float | None = None,
 ) -> None:
     """Decide whether the sum of exp(bias) converges, prove it, and tell how far the encoding sees.
 
@@ -61,16 +63,21 @@ def check_command(
         start: First distance of the series, for formulas that are undefined at 0.
         as_json: Print one JSON object.
         latex: Print the proof as LaTeX.
+        time: How long sums and receptive fields may take, in seconds of the processor: what is not ready then is left
+            out. 2, or the environment variable FARFIELD_TIME, unless given. It also allows the verdict more work.
     """
+    seconds = float(os.environ.get("FARFIELD_TIME", "2")) if time is None else time
+    if not 0 < seconds <= 86_400:
+        raise ValueError(f"the time must be more than 0 and at most 86400 seconds, not {seconds:g}")
     if (train_length is None) != (test_length is None):
         raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")
     found = find(encoding, weight=weight)
     given = values(parameters)
-    verdict = check(found, start=start, parameters=given)
+    verdict = check(found, start=start, parameters=given, budget=BUDGET * (1 if time is None else time / 2))
     seen = fields(
         found, verdict, given, heads=heads, width=width, layers=layers, epsilons=epsilon or list(EPSILONS),
         context=context, lengths=None if train_length is None or test_length is None else (train_length, test_length),
-        start=start,
+        start=start, seconds=seconds,
     )  # fmt: skip
     if as_json:
         print(json.dumps({**verdict.json(), **seen.json()}, indent=2))
@@ -80,7 +87,7 @@ def check_command(
         show(Console(), found, verdict, seen)
 
 
-def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> None:
+def show(console: Console, found: Encoding, verdict: Verdict, seen: Summary) -> None:
     """The answer for a person."""
     if found.asked:
         console.print(Text(f"{found.asked}:"))
@@ -100,7 +107,7 @@ def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> N
         console.print(Text(note))
 
 
-def _latex_table(seen: Fields) -> str:
+def _latex_table(seen: Summary) -> str:
     """The receptive fields as a table, one row for each head, or nothing if there are none."""
     from farfield.commands.compare import latex_number
 
@@ -116,7 +123,7 @@ def _latex_table(seen: Fields) -> str:
     return "\n" + "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def _tables(seen: Fields) -> list[Table]:
+def _tables(seen: Summary) -> list[Table]:
     """One row for each head (or one for the formula), columns for what was asked."""
     single = len(seen.heads) == 1 and seen.heads[0].head is None
     columns: list[tuple[str, Callable[[HeadSummary], str]]] = []
@@ -153,7 +160,7 @@ def _tables(seen: Fields) -> list[Table]:
 
 def _nth(what: str, i: int, h: HeadSummary) -> str:
     numbers = getattr(h, what)
-    return shown_number(numbers[i]) if numbers else ""
+    return shown_number(numbers[i]) if i < len(numbers) else ""
 
 
 def _parameter(name: str, h: HeadSummary) -> str:

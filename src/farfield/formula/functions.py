@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache, lru_cache
 from typing import TypeVar
 
@@ -19,7 +20,7 @@ Rule = TypeVar("Rule")
 
 OPERATORS = {"+": 2, "-": 2, "*": 2, "/": 2, "neg": 1, "**": 2}  # how many arguments each takes
 FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "sin": 1, "cos": 1, "abs": 1, "floor": 1, "min": 2, "max": 2}
-DERIVED = {  # each of one argument, which is called t here
+DERIVED = {  # the first argument is called t here, the second m
     "tanh": "1 - 2/(exp(2*t) + 1)",
     "sigmoid": "1/(1 + exp(-t))",
     "softplus": "log(1 + exp(t))",
@@ -31,8 +32,9 @@ DERIVED = {  # each of one argument, which is called t here
     "cosh": "(exp(t) + exp(-t))/2",
     "sinh": "(exp(t) - exp(-t))/2",
     "tan": "sin(t)/cos(t)",
+    "mod": "t - m*floor(t/m)",
 }
-CALLS = {**FUNCTIONS, **dict.fromkeys(DERIVED, 1)}
+CALLS = {**FUNCTIONS, **dict.fromkeys(DERIVED, 1), "mod": 2}
 OPERATIONS = (*OPERATORS, *FUNCTIONS)
 WAVES = ("sin", "cos")
 SWITCHES = ("where", "min", "max", "abs")  # made of branches
@@ -63,7 +65,7 @@ def reading(name: str, rules: Mapping[str, Rule], more: Iterable[str] = ()) -> d
 
 @cache
 def definition(name: str) -> Node:
-    """The expression in t that a derived function stands for."""
+    """The expression in t (and m) that a derived function stands for."""
     from farfield.formula.grammar import Parser
 
     return Parser(DERIVED[name]).whole()
@@ -71,13 +73,27 @@ def definition(name: str) -> Node:
 
 def expand(node: Node) -> Node:
     """A derived function applied to an argument, written out."""
-    return substitute(definition(node.op), {"t": node.args[0]})
+    return substitute(definition(node.op), dict(zip("tm", node.args, strict=False)))
 
 
 @lru_cache(maxsize=4096)
 def primitive(node: Node) -> Node:
-    """The expression with every derived function written out."""
+    """The expression with every derived function written out, and (-2)**t as cos(pi*t)*2**t."""
     args = tuple(primitive(a) for a in node.args)
     if args != node.args:
         node = replace(node, args=args)
+    if node.op == "**" and node.args[0].op == "neg" and node.args[1].free() and is_whole(node.args[1]):
+        size, exponent = node.args[0].args[0], node.args[1]
+        if not any(n.op != "number" and n.op != "/" for n in size.walk()):
+            turn = Node("cos", (Node("*", (Node("pi"), exponent)),))
+            return turn if size.value == 1 else Node("*", (turn, Node("**", (size, exponent))), column=node.column)
     return expand(node) if node.op in DERIVED else node
+
+
+def is_whole(node: Node) -> bool:
+    """Whether an expression is plainly a whole number, as the distance t is one."""
+    if node.op == "number":
+        return isinstance(node.value, Fraction) and node.value.denominator == 1
+    if node.op in ("+", "-", "*", "neg"):
+        return all(is_whole(a) for a in node.args)
+    return node.op == "floor" or (node.op == "name" and node.value == "t")

@@ -18,6 +18,13 @@ class DivergenceError(ValueError):
         super().__init__(f"the sum of the weights of {text} diverges, so it has no receptive field{end}")
 
 
+class ZeroWeightsError(ValueError):
+    """All weights are 0, so there is nothing to see."""
+
+    def __init__(self, text: str):
+        super().__init__(f"all weights of {text} are 0, so it has no receptive field")
+
+
 class UndefinedError(Exception):
     """The formula has no value for large t (or for these parameters)."""
 

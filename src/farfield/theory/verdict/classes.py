@@ -16,11 +16,12 @@ from farfield.formula import Formula, Node, build, number
 from farfield.formula.functions import WAVES
 from farfield.formula.sentence import say
 from farfield.formula.tree import T, substitute
+from farfield.theory.budget import Work
 from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import PI, Const, rational
 from farfield.theory.verdict.engines import Asymptotic
-from farfield.theory.verdict.gate import Settle, Settled
+from farfield.theory.verdict.gate import PartVerdict, Settle, Settled
 from farfield.theory.verdict.oscillation import linear_phase
 from farfield.theory.verdict.reader import Reader
 from farfield.theory.verdict.regions import Region
@@ -40,11 +41,12 @@ def modulus(formula: Formula) -> int:
     return found if found <= MAX_MODULUS else 1
 
 
-def by_classes(formula: Formula, start: int, settle: Settle) -> Settled | None:
+def by_classes(formula: Formula, start: int, settle: Settle) -> PartVerdict | None:
     """Judge every class: the series converges if all do, and diverges if one does."""
     m = modulus(formula)
-    if m == 1:
-        return None
+    if m == 1:  # what repeats at every distance, such as cos(2*pi*t), stands still as it is
+        still = _stilled(formula.node)
+        return None if still == formula.node else settle(replace(formula, node=still, source=""), start)
     proof = [say(f"what repeats stands still in the classes of t modulo {m}")]
     certificates: list[dict[str, Any] | None] = []
     verdicts = set()
@@ -103,7 +105,7 @@ def _linear(node: Node) -> tuple[Const, Const] | None:
     if "t" not in node.free():
         return None
     try:
-        slope, shift = linear_phase(Reader(Asymptotic(Region(), 3, math.inf)), node)
+        slope, shift = linear_phase(Reader(Asymptotic(Region(), 3, Work(1))), node)
     except (UndecidedError, UndefinedError, MoreTermsError):
         return None
     return (slope, shift) if slope != rational(0) else None
