@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache, lru_cache
 from typing import TypeVar
 
@@ -77,8 +78,22 @@ def expand(node: Node) -> Node:
 
 @lru_cache(maxsize=4096)
 def primitive(node: Node) -> Node:
-    """The expression with every derived function written out."""
+    """The expression with every derived function written out, and (-2)**t as cos(pi*t)*2**t."""
     args = tuple(primitive(a) for a in node.args)
     if args != node.args:
         node = replace(node, args=args)
+    if node.op == "**" and node.args[0].op == "neg" and node.args[1].free() and is_whole(node.args[1]):
+        size, exponent = node.args[0].args[0], node.args[1]
+        if not any(n.op != "number" and n.op != "/" for n in size.walk()):
+            turn = Node("cos", (Node("*", (Node("pi"), exponent)),))
+            return turn if size.value == 1 else Node("*", (turn, Node("**", (size, exponent))), column=node.column)
     return expand(node) if node.op in DERIVED else node
+
+
+def is_whole(node: Node) -> bool:
+    """Whether an expression is plainly a whole number, as the distance t is one."""
+    if node.op == "number":
+        return isinstance(node.value, Fraction) and node.value.denominator == 1
+    if node.op in ("+", "-", "*", "neg"):
+        return all(is_whole(a) for a in node.args)
+    return node.op == "floor" or (node.op == "name" and node.value == "t")

@@ -51,6 +51,8 @@ class Verdict:
     certificate: dict[str, Any] | None = None
     horizon: Horizon | None = None
     start: int = 0
+    proven: tuple[str, ...] = ()  # what the checker has proven, for all distances
+    sampled: tuple[str, ...] = ()  # what was only compared at points: the condition of a family
 
     @property
     def proof(self) -> list[str]:
@@ -95,6 +97,7 @@ class Verdict:
             "certificate": self.certificate,
             "horizon": None if self.horizon is None else self.horizon.json(),
             "from": self.start,
+            "checked": {"proven": list(self.proven), "sampled": list(self.sampled)},
         }
 
 
@@ -140,8 +143,7 @@ def check(
 def _gated(formula: Formula, start: int, work: Work) -> Verdict:
     """The verdict on a concrete formula, with a certificate that the checker has accepted."""
     verdict = _check_concrete(formula, start, work)
-    accepted(formula, verdict.verdict, verdict.certificate, start)
-    return verdict
+    return replace(verdict, proven=accepted(formula, verdict.verdict, verdict.certificate, start))
 
 
 def _check_concrete(formula: Formula, start: int, work: Work) -> Verdict:
@@ -326,10 +328,12 @@ def _check_family(formula: Formula, domains: list[str], start: int, work: Work) 
         free = family(explore(Region(), leaf, work), formula.parameters, [])
         if free[1] == f"converges if and only if {domains[0]}":
             verdict, condition, proof, domains = *free, []
+    sampled: tuple[str, ...] = ()
     if condition is not None:
         known = [r for r in map(domain_relation, domains) if r is not None]
         proof.append(confirm(formula, condition, known, lambda bound: _judge(bound, start)))
-    return Verdict(formula.text(), verdict, condition, tuple(proof), None, None, start)
+        sampled = (str(proof[-1]),)
+    return Verdict(formula.text(), verdict, condition, tuple(proof), None, None, start, (), sampled)
 
 
 def _judge(formula: Formula, start: int) -> str:
