@@ -94,6 +94,8 @@ def show(console: Console, found: Encoding, verdict: Verdict, seen: Summary) -> 
     name = found.name if found.text is None else f"{found.name}: {found.text}"
     console.print(Text(name if found.text != found.name else f"r(t) = {found.text}", style="bold"))
     said = {"not-applicable": "the theorem does not apply"}.get(verdict.verdict, verdict.condition or verdict.verdict)
+    if verdict.envelope is not None and verdict.answer is not None:
+        said = f"{verdict.answer}: the class {said}" if verdict.condition is None else f"{verdict.answer}: {said}"
     console.print(Text.assemble("  ", (said, _COLOURS[verdict.verdict])))
     console.print(Text("proof" if verdict.verdict in ("converges", "diverges") else "why", style="bold"))
     console.print(numbered(verdict.proof))
