@@ -223,7 +223,7 @@ def test_a_bound_number_obeys_the_limits_of_a_typed_one(value):
 
 
 def test_binding_an_unknown_name_says_which_there_are():
-    with pytest.raises(FormulaError, match="did you mean 'slope'"):
+    with pytest.raises(ValueError, match="did you mean 'slope'"):
         parse("-slope*t").bind({"slop": 1})
 
 
