@@ -1,7 +1,7 @@
 """A needle in a text: does a model find a pair of key and value again that stands t tokens back?
 
 The text is synthetic: pairs of a key and its value, drawn anew for every text, with the wanted pair once, t tokens
-before the end, and its key again as the last token. The answer is the value of which the model thinks most, among all values.
+before the end, and its key again as the last token. The answer is the value that the model holds for the likeliest.
 Beside the accuracy stands what the theory cuts off: receptive field, leak and window of the model's formula.
 
 A model must be able to do the task at all: within its training length. One that is trained for it here can; one trained
