@@ -13,7 +13,7 @@ from farfield.measure.needle import KEYS, VALUES, Needle, needle, texts, trained
 def finder():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield trained_for_it("-k*t", length=24, steps=250, parameters={"k": "1/32"})
+    yield trained_for_it("alibi", length=32, steps=300)
     torch.set_num_threads(before)
 
 
@@ -39,7 +39,7 @@ def test_a_model_that_was_trained_for_it_finds_it(finder):
     found = needle(finder, trials=32, distances=[1, 5, 11, 21])
     assert found.able
     assert found.verdict == "converges"
-    assert found.field == 148  # of -t/32 at 0.01
+    assert found.field == 1179  # of the slope 1/256 at 0.01
     assert found.leak is not None
     assert "which was not tried" in found.sentence
 

@@ -183,7 +183,11 @@ def needle(
         accuracy.append(right / trials)
         if watch is not None:
             watch()
-    heads = [head_of(model, layer, h, max(tried) + 2) for layer in range(model.layers) for h in range(model.heads)]
+    heads = [
+        head_of(model, layer, h, max(max(tried) + 2, model.training_length))
+        for layer in range(model.layers)
+        for h in range(model.heads)
+    ]
     fields = [f for row in receptive_fields(model, EPSILON) for f in row]
     return Needle(
         model.name, model.encoding, model.training_length, trials, tuple(tried), tuple(accuracy), 1 / VALUES,
