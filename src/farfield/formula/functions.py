@@ -42,6 +42,9 @@ RELATIONS = ("=", "!=", "<", "<=", ">", ">=", "->")
 STATEMENTS = (*RELATIONS, "apply", "order", "...")  # parts of a proof, not of a formula
 ROUGH = (*WAVES, *SWITCHES, "floor")  # whatever may turn or jump again and again
 
+CLASSES = ("between", "sink")  # parts that stand for many biases, or for the denominator of a row
+ROW = "i"  # the row, where a formula speaks of it
+
 READINGS: dict[str, Mapping[str, object]] = {}  # every table, by name
 
 
@@ -61,6 +64,12 @@ def reading(name: str, rules: Mapping[str, Rule], more: Iterable[str] = ()) -> d
         raise TypeError(f"the reading {name!r} of formulas {what}")
     READINGS[name] = rules
     return dict(rules)
+
+
+@lru_cache(maxsize=4096)
+def is_class(node: Node) -> bool:
+    """Whether an expression stands for many biases: it has between(lo, hi), a sink, or the row i in it."""
+    return ROW in node.free() or any(n.op in CLASSES for n in node.walk())
 
 
 @cache

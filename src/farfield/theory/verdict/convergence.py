@@ -24,6 +24,7 @@ from farfield.theory.exact import constants
 from farfield.theory.exact.constants import Const, log
 from farfield.theory.exact.signs import ball, sign
 from farfield.theory.verdict import oscillation
+from farfield.theory.verdict.answers import no_bias, of_formula
 from farfield.theory.verdict.choices import by_choices
 from farfield.theory.verdict.classes import by_classes
 from farfield.theory.verdict.conditions import Condition, Leaf, explore, family
@@ -53,6 +54,8 @@ class Verdict:
     start: int = 0
     proven: tuple[str, ...] = ()  # what the checker has proven, for all distances
     sampled: tuple[str, ...] = ()  # what was only compared at points: the condition of a family
+    answer: str | None = None  # "windowed", "disperses" or "neither", where one is proven
+    envelope: dict[str, Any] | None = None  # of a class of biases: its upper and lower envelope, its sink
 
     @property
     def proof(self) -> list[str]:
@@ -98,6 +101,8 @@ class Verdict:
             "horizon": None if self.horizon is None else self.horizon.json(),
             "from": self.start,
             "checked": {"proven": list(self.proven), "sampled": list(self.sampled)},
+            "answer": self.answer,
+            "envelope": self.envelope,
         }
 
 
@@ -122,10 +127,15 @@ def check(
     named = find(encoding, weight=weight)
     formula = named.formula
     if formula is None:
-        return Verdict(named.name, "not-applicable", steps=(say(f"{named.name}: {named.note}"),))
+        said = no_bias(named.name, named.note)
+        return Verdict(named.name, "not-applicable", steps=said.steps, answer=said.kind)
     if not isinstance(start, int) or not 0 <= start < 2**63:
         raise FormulaError(f"the series must start at a distance of 0 or more, not {start}", formula.text())
     formula = formula.bind(parameters or {})
+    if formula.is_class:
+        from farfield.theory.verdict.biases import check_class
+
+        return check_class(named, formula, start, budget)
     work = Work(budget)
     try:
         if formula.parameters:
@@ -137,7 +147,10 @@ def check(
                 verdict = replace(verdict, horizon=far, steps=(*verdict.steps, say(far.sentence())))
     except UndecidedError as error:
         verdict = Verdict("", "undecided", steps=(say(f"not decided: {error}"),), start=start)
-    return replace(verdict, formula=formula.text())
+    more = of_formula(formula, verdict.verdict)
+    if more.kind == "disperses":
+        verdict = replace(verdict, steps=(*verdict.steps, *more.steps))
+    return replace(verdict, formula=formula.text(), answer=more.kind)
 
 
 def _gated(formula: Formula, start: int, work: Work) -> Verdict:
