@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Flag, Formula, Json, SetParameters, numbered, values
+from farfield.commands.options import Flag, Formula, Json, SetParameters, Whole, WholeOrNone, numbered, values
 from farfield.theory.fields.receptive import EPSILONS
 from farfield.theory.fields.summary import HeadSummary, Summary, fields, shown_number
 from farfield.theory.verdict.convergence import BUDGET, Verdict, check
@@ -32,14 +32,14 @@ def check_command(
     encoding: Formula,
     /,
     *,
-    heads: int | None = None,
-    width: int = 64,
-    layers: int | None = None,
+    heads: WholeOrNone = None,
+    width: Whole = 64,
+    layers: WholeOrNone = None,
     parameters: SetParameters = None,
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
-    context: int | None = None,
-    train_length: int | None = None,
-    test_length: int | None = None,
+    context: WholeOrNone = None,
+    train_length: WholeOrNone = None,
+    test_length: WholeOrNone = None,
     weight: Flag = False,
     start: Annotated[int, Parameter(name="--from")] = 0,
     as_json: Json = False,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.data import durable
-from farfield.data.reading import read_json
 from farfield.data.tokenizer import for_transformers
+from farfield.reading import read_json
 from farfield.training.checkpoint import Checkpoint, newest_checkpoint
 from farfield.training.settings import LATER, Settings, difference, settings_from, with_new_names
 

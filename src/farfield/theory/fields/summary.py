@@ -142,19 +142,19 @@ def fields(
     if heads is not None:
         rows = [{n: v for n, v in row.items() if n not in given} for row in found.heads(heads, given, width=width)]
     left_out = f"is left out: not ready after {seconds:g} s; --time 30 gives more" if seconds else ""
-    try:
-        with time_limit(seconds):
+    with time_limit(seconds):
+        try:
             for h, own in enumerate(rows, 1):
                 _one(found, verdict, given, own, None if heads is None else h, seen, start)
-    except TimeUpError:
-        what = "the sum or a receptive field" if heads is None else f"what follows head {max(0, len(seen.heads) - 1)}"
-        seen.notes.append(f"{what} {left_out}")
-        return seen
-    try:
-        with time_limit(seconds):
+        except TimeUpError:
+            done = max(0, len(seen.heads) - 1)
+            what = "the sum or a receptive field" if heads is None else f"what follows head {done}"
+            seen.notes.append(f"{what} {left_out}")
+            return seen
+        try:
             _further(found, verdict, given, heads, layers, width, start, seen)
-    except TimeUpError:
-        seen.notes.append(f"the law or the reach of the model {left_out}")
+        except TimeUpError:
+            seen.notes.append(f"the law or the reach of the model {left_out}")
     return seen
 
 
