@@ -27,6 +27,7 @@ VERBS = {
     "serve": ("Answer programs that speak OpenAI's completions.", "serve runs/type1"),
     "evaluate": ("Perplexity against length, 1x to 18x.", "evaluate runs/type1 --figure perplexity.pdf"),
     "receptive": ("How far a trained model looks.", "receptive runs/type1"),
+    "needle": ("How far back does a model find a value again?", "needle --train alibi"),
     "study": ("The whole paper: train, measure, draw, report.", "study --encodings alibi,type1 --seeds 3"),
     "speed": ("What each way of inference costs.", "speed runs/type1"),
 }
@@ -68,6 +69,9 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of a pipe has left
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # a folder that cannot be written, a full disk
+        named = "" if error.filename is None else f" {str(error.filename)!r}"
+        _fail(f"the file or folder{named} cannot be used: {error.strerror or error}")
     except KeyboardInterrupt:
         sys.exit(130)
 
