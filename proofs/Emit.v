@@ -4,6 +4,7 @@
      certify p             `certifies c b`, by the checker with a precision of p bits
      verdict H             `ex_series b` or `~ ex_series b` from H : certifies c b; also for a sum that starts later,
                            `ex_series (fun n => b (3 + n)%nat)`
+     side                  a hypothesis about constants: 0 < 3 / 2, 128 = 2 * INR 64
      windows H             `windowed R_NormedModule b` or its negation from the verdict H, for weights exp(...)
      field_of_alibi k p, field_of_power p c d P C N bits, field_of_type1 k C first N bits, field_of_window
                            `is_trf b eps (Z.to_nat n)`, the exact receptive field, where b is exp(-k t),
@@ -72,6 +73,8 @@ Ltac same_weight b :=
   first [reflexivity | f_equal; field | f_equal; f_equal; [field|f_equal; field] | f_equal; f_equal; f_equal; field].
 
 Ltac positive := first [lra | apply Rpower_pos | numeric 40%positive].
+
+Ltac side := first [assumption | positive | rewrite INR_IZR_INZ; simpl; lra].
 
 Ltac field_of_alibi k p :=
   lazymatch goal with
