@@ -117,10 +117,14 @@ with slope :=
 Ltac field_of_window :=
   lazymatch goal with
   | |- is_trf ?b ?eps (Z.to_nat ?n) =>
-      let w := lazymatch eval cbv delta [b] in b with fun t => if Rlt_dec _ (IZR ?w) then _ else _ => w end in
       let q := rational_of eps in
-      refine (trf_ext (window_mask (IZR w)) b eps (Z.to_nat n) (fun t => eq_refl) _);
-      replace eps with (Q2R q) by rational; refine (check_window_correct w q n _); by_computation
+      replace eps with (Q2R q) by rational;
+      lazymatch eval cbv delta [b] in b with
+      | fun t => if Rlt_dec _ (IZR ?w) then _ else _ =>
+          refine (trf_ext (window_mask (IZR w)) b (Q2R q) (Z.to_nat n) (fun t => eq_refl) (check_window_correct w q n _))
+      | fun t => if Rle_dec _ (IZR ?w) then _ else _ =>
+          refine (trf_ext (window_paper_mask (IZR w)) b (Q2R q) (Z.to_nat n) (fun t => eq_refl) (check_paper_window_correct w q n _))
+      end; by_computation
   end.
 
 Ltac field_of H N bits :=

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Flag, Formula, Json, SetParameters, numbered, values
+from farfield.commands.proofs import ProofFile, proof_text
 from farfield.theory.fields.receptive import EPSILONS
 from farfield.theory.fields.summary import Fields, HeadSummary, fields, shown_number
 from farfield.theory.verdict.convergence import Verdict, check
@@ -43,6 +45,9 @@ def check_command(
     start: Annotated[int, Parameter(name="--from")] = 0,
     as_json: Json = False,
     latex: Flag = False,
+    coq: Path | None = None,
+    verify: Flag = False,
+    library: Path | None = None,
 ) -> None:
     """Decide whether the sum of exp(bias) converges, prove it, and tell how far the encoding sees.
 
@@ -61,6 +66,11 @@ def check_command(
         start: First distance of the series, for formulas that are undefined at 0.
         as_json: Print one JSON object.
         latex: Print the proof as LaTeX.
+        coq: Write a file for the proof assistant Coq whose theorem is the verdict; of every head with --heads, and with
+            --epsilon the receptive fields too.
+        verify: Let Coq check these theorems now, if it is installed.
+        library: Folder of the Coq library that the file needs; it is written there if it is not. In the user's cache
+            unless given.
     """
     if (train_length is None) != (test_length is None):
         raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")
@@ -72,12 +82,20 @@ def check_command(
         context=context, lengths=None if train_length is None or test_length is None else (train_length, test_length),
         start=start,
     )  # fmt: skip
+    proof = None
+    if coq is not None or verify:
+        rows = found.heads(heads, given, width=width) if heads is not None else [dict(given)]
+        proof = ProofFile(proof_text(found, rows, start, epsilon), coq, library)
     if as_json:
-        print(json.dumps({**verdict.json(), **seen.json()}, indent=2))
-    elif latex:
+        answer = {**verdict.json(), **seen.json()}
+        print(json.dumps(answer if proof is None else {**answer, "coq": proof.json(verify)}, indent=2))
+        return
+    if latex:
         print(verdict.latex())
     else:
         show(Console(), found, verdict, seen)
+    if proof is not None:
+        proof.show(Console(stderr=latex), verify)
 
 
 def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> None:

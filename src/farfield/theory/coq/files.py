@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from farfield.formula import Formula, parse
-from farfield.theory.coq.families import family_theorem
 from farfield.theory.checker.wording import wording
-from farfield.theory.coq.terms import rational, weight_term
+from farfield.theory.coq.families import family_theorem
+from farfield.theory.coq.terms import nat, rational, weight_term, wrapped
 from farfield.theory.errors import OutsideCoqError
 
 LIBRARY_VERSION = "1.0"  # of proofs/; Version.v says the same, and a test compares them
@@ -23,7 +22,7 @@ _MISSING = {
     "classes": "its certificate treats residue classes of distances one by one, which the Coq library does not do",
 }
 _HEADER = f"""\
-(* Written by Farfield. Needs Coq 8.16 with Coquelicot and Interval, and version {LIBRARY_VERSION} of Farfield's Coq library:
+(* Written by Farfield. Needs version {LIBRARY_VERSION} of Farfield's Coq library, and Coq 8.16 with two libraries:
      apt install coq libcoq-coquelicot libcoq-interval make
      make -s -C LIBRARY emit && coqc -R LIBRARY Farfield THIS_FILE
    where LIBRARY is the folder proofs/ of Farfield, or what `farfield check ... --coq FILE` names. *)
@@ -33,11 +32,6 @@ Open Scope R_scope.
 
 Example library : version = "{LIBRARY_VERSION}"%string := eq_refl.
 """
-
-
-def wrapped(text: str) -> str:
-    """A sentence of Coq in lines of at most 120 characters where that is possible."""
-    return textwrap.fill(text, 118, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def file_text(blocks: list[str], names: list[str] | None = None) -> str:
@@ -81,11 +75,6 @@ def _concrete(formula: Formula, verdict: str, certificate: Mapping[str, Any] | N
     if not formula.weight and not start and term.startswith("exp "):
         lines.append(f"Theorem attention : {no}windowed R_NormedModule b.\nProof. windows sum. Qed.")
     return "\n".join(lines) + "\n"
-
-
-def nat(n: int) -> str:
-    """A natural number that need not be written with n strokes."""
-    return str(n) if n <= 100 else f"Z.to_nat {n}"
 
 
 def certificate_term(certificate: Mapping[str, Any] | None) -> str:

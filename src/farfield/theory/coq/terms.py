@@ -5,6 +5,7 @@ The distance is `INR t`. `power` is the language's `**`, with 0**p = 0; a whole 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -53,6 +54,16 @@ def _wrap(part: Spelling, level: int) -> str:
 def rational(value: Fraction) -> str:
     """An exact number of type Q."""
     return str(value.numerator) if value.denominator == 1 else f"({value.numerator} # {value.denominator})"
+
+
+def nat(n: int) -> str:
+    """A natural number that need not be written with n strokes."""
+    return f"{n}%nat" if n <= 100 else f"(Z.to_nat {n})"
+
+
+def wrapped(text: str) -> str:
+    """A sentence of Coq in lines of at most 120 characters where that is possible."""
+    return textwrap.fill(text, 118, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 @dataclass
