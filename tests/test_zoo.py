@@ -188,7 +188,7 @@ def test_what_is_given_comes_before_the_rules():
     assert sandwich.heads(width=32) == [{"r": 10_000, "d": 64}]  # without heads, nothing that differs between them
     assert zoo.find("-k*t").heads(2) == zoo.find("alibi").heads(2)
     assert zoo.find("-m*t").heads(2) == [{}, {}]
-    with pytest.raises(FormulaError, match="no parameter 'x'"):
+    with pytest.raises(ValueError, match="no parameter 'x'"):
         sandwich.heads(2, {"x": 3})
     for heads in (0, -1, 4097, 10**9, 2.5, True, "8"):
         with pytest.raises(ValueError, match="from 1 to 4096"):

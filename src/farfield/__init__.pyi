@@ -18,6 +18,7 @@ from .theory.fields.receptive import reach as reach
 from .theory.fields.receptive import trf as trf
 from .theory.fields.windows import smallest_window as smallest_window
 from .theory.fields.windows import windows as windows
+from .theory.models.inspection import inspect as inspect
 from .theory.sums.series import series as series
 from .theory.verdict.convergence import Verdict as Verdict
 from .theory.verdict.convergence import check as check

@@ -19,6 +19,7 @@ VERBS = {
     "design": "Which parameter gives a wanted reach?",
     "zoo": "List every named encoding.",
     "window": "How many tokens must each head keep?",
+    "inspect": "How far does a model look? From its configuration.",
     "explore": "All of this in the browser.",
     "train": "Train a language model with any encoding.",
     "generate": "Write on, with a bounded cache.",

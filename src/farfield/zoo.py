@@ -9,14 +9,16 @@ add theirs with `farfield.register`, or by an entry point in the group "farfield
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
+from farfield.families import family_of, near_family
 from farfield.formula import Formula, FormulaError, parse
 
 Value = Fraction | str | float | int  # a number, or a constant as text where it is irrational: "2**(-1/2)"
@@ -24,6 +26,9 @@ WIDTH = 64  # of a head, where nobody says otherwise
 MOST_HEADS = 4096
 ENTRY_POINTS = "farfield.encodings"
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_WRITTEN_NAME = re.compile(r"[~.]{0,2}/?[A-Za-z][\w.]*([-/ ][\w.]+)*/?|[.~]{1,2}/?")  # words, hyphens, slashes
+_WORD = re.compile(r"[A-Za-z]{2}|^[./~]")
+_DISTANCES = ("n", "d", "m", "j", "s", "x", "dist", "distance", "delta", "tau", "lag", "pos", "position", "offset")
 
 
 def slopes(heads: int) -> list[Value]:
@@ -102,6 +107,7 @@ class Encoding:
     source: str = ""
     note: str = ""
     paper_parameters: tuple[Parameter, ...] | None = None
+    asked: str = ""  # what was asked for, if that was the name of a model: "BLOOM has ALiBi (source)"
 
     @cached_property
     def formula(self) -> Formula | None:
@@ -139,7 +145,7 @@ class Encoding:
             )
         for name, several in lists.items():
             if len(several) != total:
-                raise ValueError(f"the parameter {name} has {len(several)} values for {total} heads")
+                raise ValueError(f"{name} has {len(several)} values for {total} heads: give one, or one for each head")
         rows: list[dict[str, Value]] = [{} for _ in range(total)]
         for name in names:
             rule = self.rule(name)
@@ -333,6 +339,8 @@ def find(name_or_formula: str | Formula | Encoding, *, weight: bool = False) -> 
     key = name_or_formula.strip().lower() if isinstance(name_or_formula, str) else ""
     if not weight and key in ENCODINGS:
         return ENCODINGS[key]
+    if not weight and key and (named := _named(name_or_formula)) is not None:
+        return named
     try:
         formula = parse(name_or_formula, weight=weight)
     except FormulaError as error:
@@ -340,7 +348,45 @@ def find(name_or_formula: str | Formula | Encoding, *, weight: bool = False) -> 
         raise
     if "t" not in formula.node.free() and formula.parameters:
         _suggest(key, name_or_formula)
+        _refuse_other_distance(formula, name_or_formula)
     return _of_formula(formula)
+
+
+def _named(text: str) -> Encoding | None:
+    """What a text stands for that is the name of a model, or a path: no formula, whatever a parser makes of it.
+
+    A model whose layers all have one encoding of the zoo gives that; for others the sentence says what they have.
+    """
+    key = text.strip()
+    if not _WRITTEN_NAME.fullmatch(key) or not _WORD.search(key):
+        return None
+    path = key.startswith(("/", "~", ".")) or key.count("/") > 1 or key.endswith(("/", ".json"))
+    path = path or ("/" in key and os.path.exists(key))
+    family = None if path else family_of(key)
+    if family is not None:
+        said = f"{family.name} has {family.position} ({family.source})"
+        if family.encoding is not None:
+            return replace(ENCODINGS[family.encoding], asked=said)
+        raise FormulaError(f"{key[:60]!r} is a name, not a formula: {said}; see 'farfield inspect'", text)
+    if path or "/" in key:
+        raise FormulaError(f"{key[:60]!r} is a path or a model's name, not a formula; try 'farfield inspect'", text)
+    if "-" in key:
+        _suggest(key.lower(), text)
+        near = near_family(key)
+        hint = f"did you mean {near!r}?" if near else "in a formula, write spaces around a minus sign"
+        raise FormulaError(f"{key[:60]!r} reads as a name, but is none that is known; {hint}", text)
+    return None
+
+
+def _refuse_other_distance(formula: Formula, text: str) -> NoReturn:
+    """A formula with names but without t: every verdict on it would be one on a constant."""
+    if formula.node.op == "name" and (near := near_family(text)) is not None:
+        raise FormulaError(f"there is no encoding {text.strip()[:40]!r}; did you mean the model {near!r}?", text)
+    names = formula.parameters
+    usual = [name for name in _DISTANCES if name in names]
+    wrote = usual[0] if usual else names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
+    columns = [n.column for n in formula.node.walk() if n.op == "name" and n.value == (usual or names)[0]]
+    raise FormulaError(f"the distance is called t; you wrote {wrote[:60]}", text, min(columns))
 
 
 def _of_formula(formula: Formula) -> Encoding:

@@ -52,14 +52,15 @@ def test_chunks_are_spread_over_the_segments():
     assert text.chunks(10, 3) == []
 
 
-def test_the_gain_from_context_is_the_fall_of_the_loss_with_what_is_seen():
-    """A loss that is 3 up to 8 tokens and 2 beyond gains 1 nat; one that does not depend on it gains none."""
-    seen = np.arange(64) % 32 + 1
+def test_the_gain_from_context_is_the_fall_of_the_loss_of_the_same_tokens():
+    """A loss that is 3 up to 8 tokens and 2 beyond gains 1 nat, however hard the text; one that stays gains none."""
     draw = np.random.default_rng(0)
-    falling = np.where(seen > 8, 2.0, 3.0) + draw.normal(0, 0.5, (50, 64))
-    gain, error = context_gain(falling, 32)
-    assert gain == pytest.approx(1, abs=0.1)
-    # 50 * 2 * 4 tokens near and 50 * 2 * 16 far, each with a deviation of 1/2
-    assert error == pytest.approx(0.5 * np.sqrt(1 / 400 + 1 / 1600), rel=0.2)
-    assert context_gain(draw.normal(2, 0.5, (50, 64)), 32)[0] == pytest.approx(0, abs=0.1)
-    assert context_gain(falling, 8) is None
+    hard = draw.normal(0, 3, (50, 64))  # the difficulty of each token, which cancels
+    seen = np.arange(64) % 32 + 1
+    near = 3.0 + hard + draw.normal(0, 0.5, (50, 64))
+    gain, error = context_gain(near, np.where(seen > 8, 2.0, 3.0) + hard, 32)
+    assert gain == pytest.approx(1, abs=0.05)
+    assert error == pytest.approx(0.5 / np.sqrt(50 * 2 * 8), rel=0.2)  # 8 of 32 tokens are places 5 to 8 and far
+    assert context_gain(near, 3.0 + hard, 32)[0] == pytest.approx(0, abs=0.05)
+    late = np.where(np.arange(64) % 8 + 1 >= 5, near, 1e9)  # what sees fewer than 5 tokens does not count
+    assert context_gain(late, 3.0 + hard, 32)[0] == pytest.approx(0, abs=0.05)

@@ -15,9 +15,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = ("farfield", "farfield.nn", "farfield.measure")
 FENCE = re.compile(r"^```python[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
-NOT_YET = {  # names that are not public yet, by the page that needs them; this list only becomes shorter
-    "examples/tour.ipynb": {"farfield.measure.loading", "farfield.measure.perplexity"},
-}
 
 
 def codes() -> Iterator[tuple[str, str]]:
@@ -82,7 +79,7 @@ def test_pages_import_only_public_names() -> None:
     for page, code in codes():
         for name in not_public(code):
             seen.setdefault(page, set()).add(name)
-    assert {page: sorted(names) for page, names in seen.items()} == {p: sorted(n) for p, n in NOT_YET.items()}
+    assert seen == {}
 
 
 @pytest.mark.parametrize(

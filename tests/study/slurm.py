@@ -37,7 +37,7 @@ ReturnToService=2
 MailProg=/bin/true
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} State=UNKNOWN
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} RealMemory={memory} State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -62,7 +62,9 @@ def slurm(home: Path) -> Iterator[dict[str, str]]:
     home.chmod(0o755)
     ports = _free_ports(2)
     cores = len(os.sched_getaffinity(0))
-    text = CONFIGURATION.format(host=socket.gethostname(), home=home, controller=ports[0], node=ports[1], cores=cores)
+    text = CONFIGURATION.format(
+        host=socket.gethostname(), home=home, controller=ports[0], node=ports[1], cores=cores, memory=_memory()
+    )
     (home / "slurm.conf").write_text(text)
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
     environment = {**os.environ, "PATH": path, "SLURM_CONF": str(home / "slurm.conf")}
@@ -102,6 +104,11 @@ def _wait_until_idle(environment: dict[str, str], home: Path) -> None:
         time.sleep(0.5)
     logs = "\n".join(path.read_text(errors="replace")[-2000:] for path in home.glob("*.log"))
     raise RuntimeError(f"SLURM did not start within a minute: {asked.stdout} {asked.stderr}\n{logs}")
+
+
+def _memory() -> int:
+    """Megabytes of this machine, as far as SLURM may give them away."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 9 // 10 >> 20
 
 
 def _free_ports(count: int) -> list[int]:

@@ -117,7 +117,8 @@ def evaluate(text, point):
 PLAIN = """a|a|a|(a-1)|(a+b)|a*b|(a-b)|2*a|-a|(a+1)*b|abs(a)|abs(a-1)|max(a, b)|min(a, 2)|exp(a)|exp(a*b)|floor(a)
 (a*a-1)|sqrt(a*b)|sqrt(a)|log(a)|log(a*b)|1/a|a/b|sqrt(a*a)|sqrt(abs(a))|(exp(a)-1)|(a-b)*(a+b)|sqrt(2)*a|a*sqrt(b*b)
 max(a, 0)|abs(a*b)|1|2|0|(a+1)*(a-1)|sqrt(a)*sqrt(b)|log(a)+log(b)|a*a*b|abs(a)-a|sqrt(sqrt(a*a)*b)|sqrt((a-1)*(a+b))
-floor(a)*b|sqrt(abs(a)*floor(b))|exp(a)*b|1/(a*b)|(a-1)/(b-1)|max(a, b)-min(a, b)|exp(a)-exp(b)|log(abs(a))|floor(a+1/2)|a*b-1
+floor(a)*b|sqrt(abs(a)*floor(b))|exp(a)*b|1/(a*b)|(a-1)/(b-1)|max(a, b)-min(a, b)|exp(a)-exp(b)|log(abs(a))|floor(a+1/2)
+a*b-1
 sqrt(a*a+b*b)|abs(a-b)|min(a, -b)|(a+b)*(a+b)|1/(1+a*a)|a/(1+abs(b))|(1-sqrt(2))*a|a*pi|sqrt(3)-a|floor(a)-a"""
 POWERS = [
     ("a**2", "power(a, 2)"),

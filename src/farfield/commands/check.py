@@ -100,6 +100,8 @@ def check_command(
 
 def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> None:
     """The answer for a person."""
+    if found.asked:
+        console.print(Text(f"{found.asked}:"))
     name = found.name if found.text is None else f"{found.name}: {found.text}"
     console.print(Text(name if found.text != found.name else f"r(t) = {found.text}", style="bold"))
     said = {"not-applicable": "the theorem does not apply"}.get(verdict.verdict, verdict.condition or verdict.verdict)

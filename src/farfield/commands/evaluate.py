@@ -169,7 +169,7 @@ def _windowed(result: Evaluation, rows: list[Score]) -> Table:
 
 def _tails(result: Evaluation) -> Table:
     table = Table(title="the bias beyond the training length replaced, nothing else", title_justify="left")
-    for column in ("length", "tail", "series", "leak", "perplexity", "as trained", "change"):
+    for column in ("length", "tail", "series", "leak", "perplexity", "change"):
         table.add_column(column, justify="left" if column in ("tail", "series") else "right")
     trained = {row.length: row for row in result.of("non-overlapping")}
     for row in result.of("tail"):
@@ -177,7 +177,7 @@ def _tails(result: Evaluation) -> Table:
         leak = "" if row.extra["leak"] is None else f"{row.extra['leak']:.3f}"
         cells = [str(row.length), row.extra["tail"], row.extra["verdict"], leak, f"{row.perplexity:.3f}"]
         change, error = row.against(before)
-        cells += [f"{before.perplexity:.3f}", f"{change:+.2%}" + (f" ± {error:.2%}" if error else "")]
+        cells.append(f"{change:+.1%}" + (f" ± {error:.1%}" if error else ""))
         table.add_row(*(Text(cell) for cell in cells))
     return table
 

@@ -63,8 +63,8 @@ def study_command(
             hold.
         precision: Of the arithmetic in training; float32 unless given. bfloat16 is what GPUs are fast in.
         cluster: local: processes on this machine. slurm: one job for each run.
-        slurm: An option for SLURM as NAME=VALUE, as submitit takes it: partition=gpu, gpus_per_node=1, time=600. May be
-            repeated.
+        slurm: An option of sbatch for each run as NAME=VALUE: partition=gpu, nodes=2, gpus_per_node=8, mem=64G,
+            time=600 (minutes). May be repeated. A job that is pre-empted goes back into the queue.
         jobs: Runs at once on this machine; one for each core or GPU unless given.
         dry_run: Say what would be done and what it would cost, and stop.
         without_gpu: Start the paper's sizes even though this machine shows no GPU.

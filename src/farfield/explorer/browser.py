@@ -50,4 +50,4 @@ def tree(node: Node) -> list[Any]:
     """An expression as plain lists: its operation, its value if it has one, and its arguments."""
     if isinstance(node.value, Fraction):
         return ["number", float(node.value)]
-    return [node.op, *([] if node.value is None else [str(node.value)]), *(tree(a) for a in node.args)]
+    return [node.op, *([] if node.value == "" else [str(node.value)]), *(tree(a) for a in node.args)]

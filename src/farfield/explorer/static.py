@@ -31,15 +31,7 @@ from farfield.zoo import ENCODINGS
 MARK = "farfield-explorer.json"  # a folder with this file is one of ours
 _PYPI = "https://files.pythonhosted.org/packages"
 _ROOMS = ("formula", "theory", "explorer")
-_FILES = (
-    "__init__.py",
-    "__init__.pyi",
-    "zoo.py",
-    "nn/__init__.py",
-    "nn/__init__.pyi",
-    "nn/decoder/__init__.py",
-    "nn/decoder/registration.py",
-)
+_FILES = ("*.py*", "nn/__init__.py*", "nn/decoder/__init__.py", "nn/decoder/registration.py")
 _POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'"
@@ -187,10 +179,9 @@ def _archive() -> bytes:
     """Farfield's theory and lazy_loader as a zip that is the same whenever it is made."""
     package = files("farfield")
     root = Path(str(package))
-    chosen = {f"farfield/{name}": (root / name).read_bytes() for name in _FILES}
-    for room in _ROOMS:
-        for path in sorted((root / room).rglob("*.py")):
-            chosen[f"farfield/{path.relative_to(root).as_posix()}"] = path.read_bytes()
+    patterns = (*_FILES, *(f"{room}/**/*.py" for room in _ROOMS))
+    paths = [path for pattern in patterns for path in root.glob(pattern) if path.is_file()]
+    chosen = {f"farfield/{path.relative_to(root).as_posix()}": path.read_bytes() for path in paths}
     with zipfile.ZipFile(io.BytesIO(fetch(LAZY_LOADER))) as wheel:
         chosen |= {name: wheel.read(name) for name in wheel.namelist() if "/tests/" not in name}
     out = io.BytesIO()

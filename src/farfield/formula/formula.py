@@ -58,7 +58,7 @@ class Formula:
             has = f"its parameters are {', '.join(self.parameters)}" if self.parameters else "it has no parameters"
             near = difflib.get_close_matches(name, self.parameters, 1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
-            raise FormulaError(f"the formula has no parameter {name[:20]!r}: {has}{hint}", self.text(), 1)
+            raise ValueError(f"the formula has no parameter {name[:20]!r}: {has}{hint}")
 
     def bind(self, values: Mapping[str, Fraction | float | int | str]) -> Formula:
         """The same formula with some parameters replaced by constants.

@@ -22,7 +22,7 @@ from farfield.measure.lengths import check_text, notes_on, parse_lengths, possib
 from farfield.measure.memory import memory_sentence
 from farfield.measure.models import Model, Window
 from farfield.measure.predictions import series_of
-from farfield.measure.protocols import Chunk, Known, token_losses
+from farfield.measure.protocols import Chunk, Known, non_overlapping, token_losses
 from farfield.measure.results import PROTOCOLS, VERSION, Condition, Score, Store
 from farfield.measure.rise import LEVEL, Extrapolation, extrapolation
 from farfield.measure.statistics import blocks_of, ratio_error
@@ -231,6 +231,11 @@ def measure(
     loss = float(losses.mean())
     sums, counts = blocks_of(losses), blocks_of(np.ones_like(losses))
     plain = condition.protocol == "non-overlapping"
+    gain = None
+    if plain and condition.length == model.training_length and condition.length >= 2 * NEAR[1]:
+        short = non_overlapping(losses.shape[1], NEAR[1])
+        near = token_losses(model, segments, short, batch=batch, known=known)
+        gain = context_gain(near, losses, condition.length)
     return Score(
         condition.length,
         condition.protocol,
@@ -242,7 +247,7 @@ def measure(
         sums.tolist(),
         condition.key(),
         by_position(losses, condition.length) if plain else None,
-        context_gain(losses, condition.length) if plain else None,
+        gain,
         extra,
     )
 
@@ -282,17 +287,18 @@ def by_position(losses: np.ndarray, length: int) -> list[dict[str, float]]:
     return rows
 
 
-def context_gain(losses: np.ndarray, length: int) -> tuple[float, float | None] | None:
-    """How many nats lower the loss is where half of `length` or more can be seen than where 5 to 8 tokens can.
+def context_gain(near: np.ndarray, losses: np.ndarray, length: int) -> tuple[float, float | None]:
+    """How many nats lower the loss of a token is if it sees half of `length` or more than if it sees 5 to 8 tokens.
 
-    A model that gains nothing from its context cannot lose anything either. With the standard error, over blocks of
-    text; None for lengths that are no longer than 16.
+    A model that gains nothing from its context cannot lose anything either. Both are of the same tokens, so that their
+    difficulty cancels; with the standard error, over blocks of text.
+
+    Args:
+        near: The losses of a text in chunks of 8 tokens, (segments, tokens).
+        losses: In chunks of `length`.
+        length: Of them, at least 16.
     """
-    seen = np.arange(losses.shape[1]) % length + 1
-    near, far = (seen >= NEAR[0]) & (seen <= NEAR[1]), (seen > length // 2) & (seen <= length)
-    if length < 2 * NEAR[1]:
-        return None
-    sums = np.stack([blocks_of(losses * near), blocks_of(losses * far)])
-    counts = np.stack([blocks_of(np.broadcast_to(where, losses.shape) * 1.0) for where in (near, far)])
-    gain = float(np.subtract(*(sums.sum(-1) / counts.sum(-1))))
-    return gain, ratio_error(sums, counts, lambda means: means[0] - means[1])
+    place = np.arange(losses.shape[1])
+    both = (place % NEAR[1] + 1 >= NEAR[0]) & (place % length >= length // 2)
+    sums, counts = blocks_of((near - losses) * both), blocks_of(np.broadcast_to(both, losses.shape) * 1.0)
+    return float(sums.sum() / counts.sum()), ratio_error(sums, counts, lambda means: means)

@@ -52,7 +52,8 @@ class Score:
         blocks: Sums of the losses of blocks of the text (its segments), the same blocks for every score.
         key: Of its condition.
         positions: Non-overlapping: the loss by number of tokens seen.
-        context_gain: Non-overlapping: how many nats the context beyond 8 tokens gains, and the error of that.
+        context_gain: At the training length, non-overlapping: how many nats the context beyond 8 tokens gains, and the
+            error of that.
         extra: What else is said of it: stride, windows and what they lose, the tail and its leak.
     """
 

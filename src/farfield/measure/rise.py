@@ -110,10 +110,8 @@ class Extrapolation:
         if self.by_definition != self.extrapolates:
             held = "holds" if self.by_definition else "fails"
             text += f" The paper's Definition {held}: the largest change either way is {self.largest_change:.2%}."
-        if self.context_gain is not None and not self.uses_context:
-            text += (
-                f" It gains only {self.context_gain[0]:.2f} nats from context, and cannot lose what it does not use."
-            )
+        if self.context_gain is not None and not self.uses_context and self.answer == UNKNOWN:
+            text += f" It gains {self.context_gain[0]:.2f} nats from context, and cannot lose what it does not use."
         return text
 
     def json(self) -> dict[str, object]:

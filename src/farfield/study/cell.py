@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from farfield.data import durable
-from farfield.study.plan import Cell, read_plan
+from farfield.study.plan import Cell, read_cell
 from farfield.training.settings import settings_from
 
 RECORDS, RUNS, PROGRESS, LOGS = "records", "runs", "progress", "logs"
 PREPARE, SPEED = "prepare", "speed"
+STATUS = "FARFIELD_STATUS"  # the variable that says where a job of a cluster leaves its status
+STOPPED = 130  # the exit status of a job that was asked to stop, and did with everything saved
 VERSION = 3  # of a record
 # Which part of a job each phase is, from and to, for the time that is left.
 PHASES = {"training": (0.0, 0.65), "perplexity": (0.65, 0.92), "receptive field": (0.92, 0.94)}
@@ -30,12 +32,11 @@ PHASES |= {"untrained control": (0.94, 1.0), "done": (1.0, 1.0)}
 
 
 def find_cell(out: Path, key: str) -> Cell:
-    """The cell of this key in the plan of a folder."""
-    plan = read_plan(out)
-    for cell in plan.cells if plan else ():
-        if cell.key == key:
-            return cell
-    raise ValueError(f"There is no cell {key!r} in the plan of {str(out)!r}.")
+    """The cell of this key, of any plan that this folder has had."""
+    cell = read_cell(out, key)
+    if cell is None or cell.key != key:
+        raise ValueError(f"There is no cell {key!r} in the plan of {str(out)!r}.")
+    return cell
 
 
 def record_path(out: Path, cell: Cell) -> Path:
@@ -62,7 +63,7 @@ class ProgressFile:
 
     def __call__(self, phase: str, done: float, total: float) -> None:
         now = time.monotonic()
-        if now - self.last < 0.25 and done < total:
+        if rank() or (now - self.last < 0.25 and done < total):
             return
         self.last = now
         staged = self.path.with_suffix(f".{os.getpid()}")
@@ -86,6 +87,8 @@ def run_cell(out: Path, cell: Cell) -> bool:
     metrics = _train(cell, run, report)
     if metrics is None:
         return False
+    if rank():  # one process is enough to measure
+        return True
     trained, trained_used = time.perf_counter(), time.process_time()
     record = {
         "version": VERSION,
@@ -186,6 +189,29 @@ def _leave_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def rank() -> int:
+    """Which of the processes that share the training this is."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def _take_part() -> None:
+    """Make the tasks of a SLURM job the processes of one run, as torchrun would."""
+    if STATUS in os.environ and int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+        names = {"RANK": "SLURM_PROCID", "LOCAL_RANK": "SLURM_LOCALID", "WORLD_SIZE": "SLURM_STEP_NUM_TASKS"}
+        os.environ.update({name: os.environ[slurm] for name, slurm in names.items()})
+
+
+def _leave_status(status: int) -> None:
+    """Tell whoever waits for a job of a cluster how it ended."""
+    if STATUS in os.environ and rank() == 0:
+        left = {
+            "status": status,
+            "job": os.environ.get("SLURM_JOB_ID"),
+            "restarts": os.environ.get("SLURM_RESTART_COUNT", "0"),
+        }
+        durable.replace_file(Path(os.environ[STATUS]), json.dumps(left).encode())
+
+
 def main(arguments: list[str]) -> int:
     """Do one job of a study: `OUT KEY [WHAT]`, WHAT being nothing, `prepare` or `speed`."""
     out, key, what = Path(arguments[0]), arguments[1], (arguments[2] if len(arguments) > 2 else "")
@@ -202,7 +228,7 @@ def main(arguments: list[str]) -> int:
         elif what == SPEED:
             run_speed(out, cell)
         elif not run_cell(out, cell):
-            return 130
+            return STOPPED
     except ValueError as error:
         print(f"farfield: {error}", file=sys.stderr)
         return 2
@@ -210,4 +236,7 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    _take_part()
+    ended = main(sys.argv[1:])
+    _leave_status(ended)
+    sys.exit(ended)

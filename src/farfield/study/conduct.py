@@ -98,7 +98,7 @@ def run_plan(
         if cluster == "slurm":
             from farfield.study.cluster import run_slurm, slurm_options
 
-            return run_slurm(out, some, watcher, slurm_options(slurm))
+            return run_slurm(out, some, watcher, slurm_options(slurm, gpus=int(plan.preset.startswith("paper"))))
         return running.run_here(out, some, watcher, limit or jobs)
 
     return running.run_study(todo, plan, out, run)

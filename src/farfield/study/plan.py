@@ -42,7 +42,7 @@ TAILS = ("cut", "r - 2*log(t/m)", "r - log(t/m)", "alibi", "inverse", "constant"
 STANDS_FOR = {name: name for name in ("wikitext-103", "books", "github", "wikibook")} | {"python": "github"}
 PAPER_CORPORA = ("wikitext-103", "books", "github", "wikibook")
 STUDY_PRESETS = (*(name for name in PRESETS if not name.startswith("paper")), "paper", "paper-wikitext", "paper-base")
-FILE = "plan.json"
+FILE, CELLS = "plan.json", "cells"
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,11 @@ class Plan:
 
     def save(self, out: Path) -> None:
         fields = {"preset": self.preset, "cells": [cell.json() for cell in self.cells]}
+        (out / CELLS).mkdir(parents=True, exist_ok=True)
+        for cell in self.cells:  # its key tells it from every other, so another plan in this folder takes none away
+            path = out / CELLS / f"{cell.key}.json"
+            if not path.exists():
+                durable.replace_file(path, json.dumps(cell.json(), indent=1).encode())
         durable.replace_file(out / FILE, json.dumps(fields, indent=1).encode())
 
 
@@ -201,6 +206,18 @@ def read_plan(out: Path) -> Plan | None:
         raise ValueError(
             f"The plan in {str(path)!r} cannot be read ({error}): remove the file, or choose another --out."
         ) from None
+
+
+def read_cell(out: Path, key: str) -> Cell | None:
+    """One cell, of the last plan of a folder or an earlier one."""
+    path = out / CELLS / f"{key}.json"
+    try:
+        if key == Path(key).name and path.is_file():
+            return _read_cell(json.loads(path.read_bytes()), str(path))
+    except (KeyError, TypeError, ValueError, RecursionError):
+        pass
+    plan = read_plan(out)
+    return next((cell for cell in plan.cells if cell.key == key), None) if plan else None
 
 
 def _read_cell(fields: dict[str, Any], where: str) -> Cell:

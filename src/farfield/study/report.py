@@ -150,6 +150,8 @@ def render(study: Study, made: list[Table], drawn: list[Figure], command: str) -
         tables=made[1:],
         sections=[section(study, encoding) for encoding in study.encodings if study.of_encoding(encoding)],
         made=about(study, command),
+        unfinished=unfinished(study),
+        command=plain(command),
         differences=differences(study),
         source=published()["source"],
         level=LEVEL,
@@ -225,6 +227,13 @@ def about(study: Study, command: str) -> list[tuple[str, str]]:
     ]
 
 
+def unfinished(study: Study, most: int = 6) -> str:
+    """Which runs of the plan are missing; empty if none is."""
+    names = [plain(name) for name in study.missing]
+    others = f" and {len(names) - most} others" if len(names) > most else ""
+    return "; ".join(names[:most]) + others
+
+
 def _machine(fields: dict[str, Any]) -> str:
     return (
         f"{fields.get('processor')}, {fields.get('cores')} cores, {fields.get('device')}, torch {fields.get('torch')}, "
@@ -252,8 +261,10 @@ def differences(study: Study) -> list[str]:
             f"{shape[0][0]} layers of width {shape[1][0]} with {shape[2][0]} heads; the paper has "
             f"{shape[0][1]} of {shape[1][1]} with {shape[2][1]} on WikiText-103, larger ones on the others."
         )
-    if settings["vocabulary"] != paper.vocabulary:
-        said.append(f"A vocabulary of {settings['vocabulary']:,} words; the paper's has {paper.vocabulary:,}.")
+    count = tables.words_of(study.records[0])
+    if count != paper.vocabulary:
+        kind = "Bytes, with a vocabulary" if settings["tokenizer"] == "bytes" else "A vocabulary"
+        said.append(f"{kind} of {count:,} words; the paper's BPE has {paper.vocabulary:,}.")
     for corpus, data_set in {entry.corpus: entry.stands_for for entry in study.entries.values()}.items():
         if data_set is not None and data_set != corpus:
             said.append(f"{plain(corpus)} stands for {data_set} by declaration: ratios compare, perplexities do not.")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from farfield.data.tokenizer import SMALLEST_VOCABULARY
 from farfield.measure.rise import rises
 from farfield.measure.statistics import relative_change
 from farfield.study import findings
@@ -250,7 +251,7 @@ def configuration_table(study: Study) -> Table:
     """Our settings beside the paper's two, with nothing credited to the paper that it does not state."""
     ours: dict[str, dict[str, Any]] = {}
     for record in study.records:
-        ours.setdefault(str(record["corpus"]), {**_FIXED, **record["settings"]})
+        ours.setdefault(str(record["corpus"]), {**_FIXED, **record["settings"], "vocabulary": words_of(record)})
     shown = {**_SHOWN, **_NOT_IN_THE_PAPER}
     same = len({tuple(str(s[name]) for name in shown) for s in ours.values()}) == 1
     mine = list(ours.items())[:1] if same else list(ours.items())
@@ -268,6 +269,12 @@ def configuration_table(study: Study) -> Table:
         ("setting", *titles, "paper, WikiText-103", "paper, other data sets"),
         tuple(rows),
     )
+
+
+def words_of(record: dict[str, Any]) -> int:
+    """Words of a model's vocabulary; the setting of that name is for BPE."""
+    bytewise = record["settings"]["tokenizer"] == "bytes"
+    return SMALLEST_VOCABULARY if bytewise else int(record["settings"]["vocabulary"])
 
 
 def _setting(value: object) -> str:

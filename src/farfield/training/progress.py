@@ -53,7 +53,7 @@ class Pace:
         settings, seconds = self.settings, (self.settings.steps - step) * self.seconds_per_step
         for kind, every in (("evaluation", settings.evaluate_every), ("save", settings.save_every)):
             times = self.rare[kind]
-            to_come = settings.steps // every - step // every + (settings.steps % every > 0)
+            to_come = settings.steps // every - step // every + (settings.steps % every > 0 and step < settings.steps)
             # before the first: an evaluation reads its tokens once, and a step goes over its own about three times
             share = settings.evaluate_tokens / (3 * settings.batch * settings.length) if kind == "evaluation" else 0.0
             seconds += to_come * (sum(times[-5:]) / len(times[-5:]) if times else share * self.seconds_per_step)

@@ -23,6 +23,8 @@ Name = Annotated[str, Field(min_length=1, max_length=4000)]
 Value = Annotated[float | str | list[float | str], Field(union_mode="left_to_right")]
 
 _PAPER = {
+    "tokenizer": "bpe",
+    "dropout": 0.1,
     "vocabulary": 50_265,
     "length": 512,
     "batch": 128,
@@ -59,6 +61,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "evaluate_every": 10,
         "evaluate_tokens": 256,
         "limit": 200_000,
+        "dropout": 0.1,
+        "learning_rate": 2e-3,
     },
 }
 OLD_NAMES = {"tokeniser": "tokenizer"}  # of settings, in run folders of earlier versions
@@ -80,8 +84,8 @@ class Settings(BaseModel):
     preset: Annotated[str, Field(exclude=True, repr=False)] = "small"
     """Fills in what is not given, sizes and schedule: tiny, small, paper-wikitext or paper-base."""
 
-    tokenizer: Annotated[Name, Parameter(alias="--tokeniser")] = "bpe"
-    """`bpe` (trained on the corpus), `bytes`, the path of a tokenizer.json, or a tokenizer on the hub."""
+    tokenizer: Annotated[Name, Parameter(alias="--tokeniser")] = "bytes"
+    """`bytes`, `bpe` (trained on the corpus), the path of a tokenizer.json, or a tokenizer on the hub."""
     vocabulary: Annotated[int, Field(ge=2, le=1 << 20)] = 2048
     """Words of the BPE."""
     errors: Literal["strict", "replace"] = "strict"
@@ -91,15 +95,15 @@ class Settings(BaseModel):
     limit: Annotated[int, Field(ge=1)] | None = None
     """Bytes of training text to read at most."""
 
-    layers: Annotated[int, Field(ge=1, le=1000)] = 3
+    layers: Annotated[int, Field(ge=1, le=1000)] = 6
     """Layers of the decoder."""
-    width: Size = 128
+    width: Size = 96
     """Width of the hidden states."""
     heads: Size = 4
     """Attention heads."""
-    feed_forward: Size = 512
+    feed_forward: Size = 48
     """Width of the feed-forward layers."""
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of values that dropout removes."""
     shared_bias: bool = True
     """One set of learned parameters of the encoding for all layers, or one for each."""
@@ -110,11 +114,11 @@ class Settings(BaseModel):
     """Samples in one update, over all processes."""
     micro_batch: Count | None = None
     """Samples that a process holds in memory at once; all of its share unless given."""
-    steps: Count = 900
+    steps: Count = 1500
     """Number of updates."""
-    learning_rate: Annotated[float, Field(gt=0)] = 2e-3
+    learning_rate: Annotated[float, Field(gt=0)] = 3e-3
     """Peak learning rate."""
-    warmup: Annotated[int, Field(ge=0)] = 100
+    warmup: Annotated[int, Field(ge=0)] = 300
     """Updates until the peak."""
     schedule: Literal["inverse-square-root", "cosine"] = "inverse-square-root"
     """How the learning rate falls after its peak."""

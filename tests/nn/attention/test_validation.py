@@ -65,8 +65,8 @@ def test_the_same_mistakes_in_shape_are_caught_by_the_annotations(checked):
         (("t5", 4), "use T5Bias"),
         (("window", 4), "needs a value for its parameter 'w'"),
         (("-c*t", 4), "needs a value for its parameter 'c'"),
-        (("alibi", 4, 64, {"z": 1}), "has no parameter 'z'; its parameters: k"),
-        (("alibi", 4, 64, {"k": [1, 2]}), "2 values of 'k' were given; give one, or one for each of 4 heads"),
+        (("alibi", 4, 64, {"z": 1}), "the formula has no parameter 'z': its parameters are k$"),
+        (("alibi", 4, 64, {"k": [1, 2]}), "k has 2 values for 4 heads: give one, or one for each head"),
         (("alibi", 0), "0 heads"),
     ],
 )

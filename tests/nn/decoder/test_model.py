@@ -207,12 +207,12 @@ def test_dropout_removes_the_share_it_says_and_keeps_the_mean() -> None:
     x = torch.ones(4, 100, 100)
     for seeds in ([1, 2, 3, 4], None):
         dropout = Dropout(0.1, seeds)
-        first, second = dropout(x), dropout(x)
+        first, second = dropout(x, 1), dropout(x, 2)
         assert (first == 0).float().mean().item() == pytest.approx(0.1, abs=0.01)
         assert first.mean().item() == pytest.approx(1, abs=0.01)
         assert not torch.equal(first, second)
         assert not torch.equal(first[0], first[1])
-    assert Dropout(0.0, None)(x) is x
+    assert Dropout(0.0, None)(x, 1) is x
 
 
 # --- generation and caches --------------------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ from farfield.formula import Formula, FormulaError, parse
 from farfield.theory.checker import constants
 from farfield.theory.checker.constants import UnknownError, ball, sign
 from farfield.theory.checker.expansions import Calculus, interval
+from farfield.theory.checker.intervals import INFINITY, Interval
 from farfield.theory.checker.monomials import Domain, exponentials
+from farfield.theory.checker.ranges import range_of
 from farfield.theory.checker.reading import Reading
 
 HALF_LINE = [3, 5, 20, 1000, 10**6]
@@ -259,3 +261,29 @@ def test_the_size_of_a_formula_holds_its_logarithm(seed):
             else:
                 assert whole.low <= true.upper(), (str(formula), t)
                 assert whole.high >= true.lower(), (str(formula), t)
+
+
+# ---------------------------------------------------------------------------------------------------- ranges
+@pytest.mark.parametrize("batch", range(4))
+def test_a_range_holds_the_formula_at_every_distance_of_its_domain(batch):
+    dice = random.Random(batch)
+    met = 0
+    for _ in range(250):
+        formula = parsed(random_text(dice, 3, ["t", "t", "1", "2", "1/3", "(t+1)", "pi"]))
+        if formula is None or formula.parameters:
+            continue
+        low = dice.choice([0, 1, 2, 3, 10])
+        high = dice.choice([low, low + 1, low + 7, None])
+        try:
+            with ctx.workprec(64):
+                held = range_of(formula, Interval(arb(low), INFINITY if high is None else arb(high)))
+        except UnknownError:
+            continue
+        for t in range(low, low + 60 if high is None else high + 1, 7):
+            with ctx.workprec(256):
+                value = formula.ball(arb(t))
+            if value.is_finite():
+                assert not value < held.low, (formula.text(), t)
+                assert not value > held.high, (formula.text(), t)
+                met += 1
+    assert met > 100

@@ -258,6 +258,7 @@ class FarfieldForCausalLM(PreTrainedModel, GenerationMixin):
         logits_to_keep: int | Tensor = 0,
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
+        cache_position: Tensor | None = None,
         window: Window = None,
         sample_seeds: Tensor | None = None,
     ) -> CausalLMOutputWithPast | tuple[Any, ...]:
@@ -265,6 +266,7 @@ class FarfieldForCausalLM(PreTrainedModel, GenerationMixin):
 
         labels: (batch, n), compared with the prediction one place before; -100 does not count.
         shift_labels: the same, moved already: what should follow each token.
+        cache_position: not needed; older versions of transformers hand it to every model.
         window: attend to the last so many tokens only (an integer, or one for each head).
         sample_seeds: (batch,), decides the dropout of each sample.
         """

@@ -169,7 +169,9 @@ def legend_below(figure: Any, axes: Any, columns: int = 5, seeds: int = 1) -> No
     if handles:
         columns = min(columns, len(handles), max(2, int(figure.get_figwidth() / 1.4)))
         if max(map(len, handles)) > 18:
-            columns = min(columns, max(1, int(figure.get_figwidth() / 2.6)))
+            columns = min(columns, max(1, int(figure.get_figwidth() / 2.4)))
+        rows = -(-len(handles) // columns)
+        figure.set_figheight(figure.get_figheight() + 0.17 * rows)  # the panels keep theirs
         figure.legend(
             handles.values(), handles.keys(), loc="outside lower center", ncols=columns, fontsize=8, handlelength=3.2
         )

@@ -39,7 +39,7 @@ def dose_response(study: Study, folder: Path) -> Figure | None:
     corpora = [c for c in study.corpora if any(p.corpus == c for p in points)]
     if not corpora:
         return None
-    with panels(*grid(len(corpora)), 4.8, 3.8, sharey=True) as (figure, axes):
+    with panels(*grid(len(corpora)), 6.2 if len(corpora) == 1 else 4.8, 3.6, sharey=True) as (figure, axes):
         shown = filled(axes, len(corpora))
         for one, corpus in zip(shown, corpora, strict=True):
             for encoding in study.encodings:

@@ -32,6 +32,7 @@ from farfield.theory.checker.expansions import (
 )
 from farfield.theory.checker.intervals import INFINITY, Interval
 from farfield.theory.checker.monomials import UNIT, Domain, exponentials, level
+from farfield.theory.checker.ranges import range_of
 from farfield.theory.checker.reading import Choices, NothingType, Reading, Size
 
 BITS = 128
@@ -129,6 +130,8 @@ def _middle(low: int, high: int) -> int:
 # ---------------------------------------------------------------------------------------------------- a whole domain
 def _hold(formula: Formula, claim: Claim, domain: Domain, order: tuple[int, int], effort: Effort) -> None:
     """Show the claim on a whole domain, for the formula as it stands or with common factors taken out."""
+    if _hold_roughly(formula, claim, domain):
+        return
     calculus = Calculus(domain, *order, effort)
     try:
         _hold_case(formula, claim, calculus, Choices())
@@ -137,6 +140,24 @@ def _hold(formula: Formula, claim: Claim, domain: Domain, order: tuple[int, int]
         if other == formula.node:
             raise
         _hold_case(replace(formula, node=other, source=""), claim, calculus, Choices())
+
+
+def _hold_roughly(formula: Formula, claim: Claim, domain: Domain) -> bool:
+    """Whether ranges alone show the claim on a whole domain."""
+    if claim.kind == "finite" or claim.factor is not None:
+        return False
+    try:
+        low, high = domain.low[0].low, INFINITY if domain.high is None else domain.high[0].high
+        value = range_of(formula, Interval(low, high))
+        if formula.weight and not value.low >= 0:
+            return False
+        if claim.kind == "defined":
+            return True
+        bias = value.log() if formula.weight else value
+        gap = bias + Calculus(domain, 2, 2).range(_ln_scale(claim, domain))
+    except UnknownError:
+        return False
+    return bool(gap.high <= 0 if claim.kind == "upper" else gap.low >= 0)
 
 
 def _hold_case(formula: Formula, claim: Claim, calculus: Calculus, choices: Choices) -> None:
@@ -269,7 +290,9 @@ def hold_at(formula: Formula, claim: Claim, t: int) -> None:
         if found is not None:
             break
     else:
-        found = _exactly_at(formula, claim, t)
+        with ctx.workprec(BITS):
+            rough = _hold_roughly(formula, claim, Domain.between(t, t))
+        found = rough or _exactly_at(formula, claim, t)
     if not found:
         raise RefutedError(f"at t = {t}")
 

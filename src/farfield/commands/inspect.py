@@ -1,0 +1,106 @@
+"""`farfield inspect`: how far a model looks, layer by layer, from its configuration, and what of that is proven."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from farfield.commands.options import Json
+from farfield.theory.models.inspection import NAMES, Inspection, inspect
+from farfield.theory.models.layers import LENGTHS, Layer
+
+
+def inspect_command(
+    model: str,
+    *,
+    logit_bound: str | None = None,
+    epsilon: str = "0.01",
+    figure: Path | None = None,
+    as_json: Json = False,
+) -> None:
+    """Tell how far a model looks, from its configuration alone: no weights are fetched, and none of its code is run.
+
+    Args:
+        model: A folder, a file config.json, or a model on the Hugging Face hub.
+        logit_bound: The largest |q.k|*scale, where it is known; then windows are certified where there are any.
+        epsilon: The share of attention that such a window may lose.
+        figure: Write a figure of the layers here, as PNG and SVG.
+        as_json: Print one JSON object.
+    """
+    from farfield.data.configurations import configuration_of
+
+    config = configuration_of(model)
+    found = inspect(config, logit_bound=logit_bound, epsilon=epsilon, name=model.rstrip("/"))
+    if figure is not None:
+        found.figure(figure)
+    if as_json:
+        print(json.dumps(found.json(), indent=1))
+    else:
+        show(Console(), found)
+
+
+def show(console: Console, found: Inspection) -> None:
+    """The answer for a person: one sentence, then the layers, the cache and what else there is to know."""
+    console.print(Text(found.sentence, style="bold"))
+    if found.model is None:
+        table = Table("field", "value")
+        for name, value in (found.unknown or {}).items():
+            table.add_row(Text(name), Text(str(value)))
+        console.print(table)
+    else:
+        console.print(_layers(found))
+        for number, (_, said) in enumerate(found.groups(), 1):
+            console.print(Text(f"({number}) {said.kind}: {said.why}."))
+        if found.reach is not None:
+            even = f"; all but {found.epsilon} of an even spread lies within {found.spread:,}" if found.spread else ""
+            console.print(Text(f"The local layers together reach {found.reach:,} tokens, exactly{even}."))
+        console.print(_cache(found))
+    for note in found.notes:
+        console.print(Text(f"Note: {note}."))
+
+
+def _layers(found: Inspection) -> Table:
+    table = Table()
+    for column in ("layers", "position", "sees", "heads (keys) x width", "soft cap", "sink", "answer"):
+        table.add_column(column)
+    for number, (layers, said) in enumerate(found.groups(), 1):
+        one = layers[0]
+        sees = "everything before" if one.window is None else f"{one.window:,} tokens" + (" (chunk)" * one.chunks)
+        cells = (
+            _numbers(layers), NAMES.get(one.position, one.position), sees,
+            f"{one.heads} ({one.key_heads}) x {one.width}", "" if one.soft_cap is None else f"{one.soft_cap:g}",
+            "learned" if one.sink else "", f"({number}) {said.kind}",
+        )  # fmt: skip
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _numbers(layers: list[Layer]) -> str:
+    """Layers as "1-3, 5-7", shortened."""
+    runs: list[list[int]] = []
+    for n in (layer.number for layer in layers):
+        if runs and n == runs[-1][1] + 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    said = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
+    short = said if len(said) <= 4 else [*said[:3], "...", said[-1]]
+    return f"{', '.join(short)} ({len(layers)})"
+
+
+def _cache(found: Inspection) -> Table:
+    table = Table(title="keys and values of one text", title_justify="left")
+    for column in ("tokens", "with the windows", "without"):
+        table.add_column(column, justify="right")
+    for n in LENGTHS:
+        cells = (f"{n:,}", _size(found.cache_bytes(n)), _size(found.cache_bytes(n, windows=False)))
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:,.2f} GiB" if count >= 2**30 else f"{count / 2**20:,.1f} MiB"

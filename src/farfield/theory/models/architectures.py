@@ -1,0 +1,277 @@
+"""The architectures that are known: how each writes its layers into a configuration.
+
+Fields that a configuration leaves out have the defaults of the published class (transformers 5); which ones were taken
+is told. Nothing else is assumed: an architecture that is not here is reported as unknown, and its code never runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from farfield.theory.models.fields import Fields
+from farfield.theory.models.layers import TYPES, Layer, Model, Scaling
+from farfield.zoo import Value, slopes
+
+MOST_LAYERS = 4096
+_KINDS = ("full_attention", "sliding_attention", "chunked_attention", "attention")
+
+# What transformers' class takes where a field is missing, for those that published configurations leave out.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "mistral": {"sliding_window": 4096, "num_key_value_heads": 8},
+    "mixtral": {"num_key_value_heads": 8},
+    "gemma2": {"sliding_window": 4096, "attn_logit_softcapping": 50.0, "head_dim": 256},
+    "gemma": {"head_dim": 256},
+    "gemma3_text": {
+        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131_072,
+        "sliding_window": 4096, "sliding_window_pattern": 6,
+    },
+    "gpt_oss": {"sliding_window": 128, "num_key_value_heads": 8, "head_dim": 64},
+    "olmo3": {"sliding_window": 4096},
+    "cohere2": {"sliding_window": 4096, "sliding_window_pattern": 4},
+    "exaone4": {"sliding_window_pattern": 4},
+    "llama4_text": {"attention_chunk_size": 8192, "head_dim": 128, "attn_temperature_tuning": True},
+    "smollm3": {"num_key_value_heads": 4},
+    "gpt_neo": {"window_size": 256, "attention_types": [[["global", "local"], 12]]},
+    "qwen3": {"head_dim": 128},
+    "falcon": {"alibi": False, "multi_query": True, "new_decoder_architecture": False},
+    "mpt": {"attn_config": {}},
+    "t5": {"num_heads": 8, "d_kv": 64},
+}  # fmt: skip
+
+Layers = list[Layer]
+
+
+def _plain(f: Fields, position: str = "rope") -> Layers:
+    """Layers that are all alike, with the names that most architectures use."""
+    width = f.optional("hidden_size", "n_embd", "d_model", "n_embed")
+    heads = f.whole("num_attention_heads", "n_head", "n_heads", "num_heads")
+    key_heads = f.optional("num_key_value_heads") or heads
+    head_width = f.optional("head_dim")
+    if head_width is None:
+        if width is None or width % heads:
+            raise ValueError(f"the width {width} of the model is not a multiple of its {heads} heads")
+        head_width = width // heads
+    if heads % key_heads:
+        raise ValueError(f"{heads} heads cannot share {key_heads} keys evenly")
+    count = f.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+    if count > MOST_LAYERS:
+        raise ValueError(f"the configuration asks for {count:,} layers; at most {MOST_LAYERS:,} are read")
+    return [Layer(i + 1, position, heads, key_heads, head_width) for i in range(count)]
+
+
+def _learned(f: Fields) -> Layers:
+    return _plain(f, "learned")
+
+
+def _all_windows(f: Fields) -> Layers:
+    window = f.optional("sliding_window")
+    return [replace(layer, window=window) for layer in _plain(f)]
+
+
+def _by_kind(f: Fields, layers: Layers, window: int | None, is_local: Callable[[int], bool]) -> Layers:
+    """Windows by the list `layer_types`, or by the rule of the architecture where there is none."""
+    kinds = f.words("layer_types", len(layers), _KINDS)
+    local = [k == "sliding_attention" for k in kinds] if kinds else [is_local(i) for i in range(len(layers))]
+    if any(local) and window is None and kinds:
+        raise ValueError("layer_types has sliding_attention, but sliding_window gives no number of tokens")
+    return [replace(layer, window=window if here else None) for layer, here in zip(layers, local, strict=True)]
+
+
+def _qwen(f: Fields) -> Layers:
+    layers = _plain(f)
+    window = f.optional("sliding_window") if f.get("use_sliding_window") is True else None
+    first = f.get("max_window_layers", default=28)
+    return _by_kind(f, layers, window, lambda i: window is not None and i >= int(first))
+
+
+def _gemma2(f: Fields) -> Layers:
+    cap = f.number("attn_logit_softcapping")
+    layers = [replace(layer, soft_cap=cap) for layer in _plain(f)]
+    return _by_kind(f, layers, f.optional("sliding_window"), lambda i: i % 2 == 0)
+
+
+def _pattern(f: Fields, layers: Layers, default: int) -> Callable[[int], bool]:
+    """Every n-th layer sees everything; or a word such as LLLG, repeated, whose last layer is global."""
+    pattern = f.get("sliding_window_pattern", "_sliding_window_pattern", default=default)
+    if isinstance(pattern, str):
+        if not pattern or set(pattern) - {"L", "G"}:
+            raise ValueError(f"sliding_window_pattern must be made of L and G, not {pattern[:40]!r}")
+        return lambda i: i != len(layers) - 1 and pattern[i % len(pattern)] == "L"
+    every = int(pattern or 0)
+    return lambda i: bool(every) and (i + 1) % every != 0
+
+
+def _gemma3(f: Fields) -> Layers:
+    layers = [replace(layer, soft_cap=f.number("attn_logit_softcapping")) for layer in _plain(f)]
+    return _by_kind(f, layers, f.optional("sliding_window"), _pattern(f, layers, 6))
+
+
+def _gpt_oss(f: Fields) -> Layers:
+    layers = [replace(layer, sink=True) for layer in _plain(f)]
+    return _by_kind(f, layers, f.optional("sliding_window"), lambda i: i % 2 == 0)
+
+
+def _olmo3(f: Fields) -> Layers:
+    return _by_kind(f, _plain(f), f.optional("sliding_window"), lambda i: (i + 1) % 4 != 0)
+
+
+def _rope_only_where_local(f: Fields) -> Layers:
+    """Cohere 2, EXAONE 4: layers that see everything have no position, if there are windows at all."""
+    layers = _plain(f)
+    window = f.optional("sliding_window")
+    layers = _by_kind(f, layers, window, _pattern(f, layers, 4) if window else lambda _: False)
+    if window is None:
+        return layers
+    return [layer if layer.window else replace(layer, position="none") for layer in layers]
+
+
+def _without_rope(f: Fields, layers: Layers) -> list[bool]:
+    """Which layers have no rotation: a list of 0 (none) and 1, or every n-th."""
+    given = f.get("no_rope_layers")
+    if given:
+        if not isinstance(given, list) or len(given) != len(layers) or set(given) - {0, 1}:
+            raise ValueError(f"no_rope_layers must be a list of 0 and 1, one for each of {len(layers)} layers")
+        return [flag == 0 for flag in given]
+    every = f.optional("no_rope_layer_interval") or 4
+    return [(i + 1) % every == 0 for i in range(len(layers))]
+
+
+def _smollm3(f: Fields) -> Layers:
+    layers = _qwen(f)
+    return [
+        replace(layer, position="none") if bare else layer
+        for layer, bare in zip(layers, _without_rope(f, layers), strict=True)
+    ]
+
+
+def _llama4(f: Fields) -> Layers:
+    layers = _plain(f)
+    chunk, warm = f.optional("attention_chunk_size"), bool(f.get("attn_temperature_tuning"))
+    return [
+        replace(layer, position="none", log_temperature=warm)
+        if bare
+        else replace(layer, window=chunk, chunks=chunk is not None)
+        for layer, bare in zip(layers, _without_rope(f, layers), strict=True)
+    ]
+
+
+def _gpt_neo(f: Fields) -> Layers:
+    layers, window = _plain(f, "learned"), f.optional("window_size")
+    kinds = [kind for group, times in f.get("attention_types") for _ in range(times) for kind in group]
+    if len(kinds) != len(layers) or set(kinds) - {"global", "local"}:
+        raise ValueError(f"attention_types must give global or local for each of {len(layers)} layers")
+    return [replace(lay, window=window if k == "local" else None) for lay, k in zip(layers, kinds, strict=True)]
+
+
+def _gpt_bigcode(f: Fields) -> Layers:
+    layers = _plain(f, "learned")
+    return [replace(layer, key_heads=1) for layer in layers] if f.get("multi_query", default=True) else layers
+
+
+def _alibi(f: Fields) -> Layers:
+    return [replace(layer, slopes=tuple(slopes(layer.heads))) for layer in _plain(f, "alibi")]
+
+
+def _mpt(f: Fields) -> Layers:
+    attention = f.part("attn_config") or Fields({})
+    if attention.get("alibi", default=True) is not True:
+        raise ValueError("this MPT has no ALiBi (attn_config.alibi is false); what it has instead is not known")
+    layers = _alibi(f)
+    most = attention.number("alibi_bias_max") or 8.0
+    if most != 8.0:
+        raise ValueError(f"this MPT has slopes of its own (alibi_bias_max = {most:g}), which are not known")
+    shared = {"multiquery_attention": 1, "grouped_query_attention": attention.optional("kv_n_heads")}
+    key_heads = shared.get(str(attention.get("attn_type", default="multihead_attention")))
+    return [replace(layer, key_heads=key_heads) for layer in layers] if key_heads else layers
+
+
+def _falcon(f: Fields) -> Layers:
+    """Falcon: ALiBi is added before the division by sqrt(d), so that the slopes are divided too."""
+    new = f.get("new_decoder_architecture") is True
+    alibi = f.get("alibi") is True
+    layers = _plain(Fields({**f.config, "num_key_value_heads": None}), "alibi" if alibi else "rope")
+    heads, width = layers[0].heads, layers[0].width
+    kept = (f.optional("num_kv_heads", "n_head_kv") or heads) if new else 1 if f.get("multi_query") is True else heads
+    given: tuple[Value, ...] = tuple(f"({s})/sqrt({width})" for s in slopes(heads)) if alibi else ()
+    return [replace(layer, key_heads=kept, slopes=given) for layer in layers]
+
+
+def _jais(f: Fields) -> Layers:
+    if f.get("position_embedding_type") != "alibi":
+        return _learned(f)
+    return _alibi(f)
+
+
+def _deepseek(f: Fields) -> Layers:
+    """Latent attention: the cache keeps one compressed vector for all heads, and one rotated key."""
+    heads, rotated = f.whole("num_attention_heads"), f.whole("qk_rope_head_dim", default=64)
+    kept = f.whole("kv_lora_rank") + rotated
+    width = rotated + f.whole("qk_nope_head_dim", default=128)
+    return [Layer(i + 1, "rope", heads, heads, width, kept=kept) for i in range(f.whole("num_hidden_layers"))]
+
+
+def _t5(f: Fields) -> Layers:
+    heads, width = f.whole("num_heads"), f.whole("d_kv")
+    count = f.optional("num_decoder_layers") or f.whole("num_layers")
+    return [Layer(i + 1, "t5", heads, heads, width) for i in range(count)]
+
+
+def _ours(f: Fields) -> Layers:
+    encoding = f.get("encoding")
+    if not isinstance(encoding, str):
+        raise ValueError("this farfield model names no encoding")
+    named = {"none": "none", "rope": "rope", "t5": "t5", "sinusoidal": "sinusoidal"}
+    return _plain(f, named.get(encoding, encoding))
+
+
+ARCHITECTURES: dict[str, Callable[[Fields], Layers]] = {
+    **dict.fromkeys(
+        ("llama", "gemma", "phi", "olmo", "olmo2", "olmoe", "gptj", "gpt_neox", "codegen", "cohere", "stablelm",
+         "granite", "nemotron", "glm", "glm4", "qwen", "internlm2", "persimmon", "helium", "seed_oss"), _plain,
+    ),
+    **dict.fromkeys(("gpt2", "opt", "openai-gpt", "biogpt", "xglm"), _learned),
+    **dict.fromkeys(("mistral", "mixtral", "phi3", "starcoder2", "phimoe"), _all_windows),
+    **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), _qwen),
+    **dict.fromkeys(("cohere2", "exaone4"), _rope_only_where_local),
+    **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), _falcon),
+    **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2"), _deepseek),
+    "gemma2": _gemma2, "gemma3_text": _gemma3, "gpt_oss": _gpt_oss, "olmo3": _olmo3, "smollm3": _smollm3,
+    "llama4_text": _llama4, "gpt_neo": _gpt_neo, "gpt_bigcode": _gpt_bigcode, "bloom": _alibi, "mpt": _mpt,
+    "jais": _jais, "t5": _t5, "farfield": _ours,
+}  # fmt: skip
+_LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "training_length", "n_ctx")
+
+
+def known_model(config: Mapping[str, Any]) -> Model:
+    """What the configuration of a known architecture says; ValueError with one sentence where it is broken."""
+    kind = config["model_type"]
+    f = Fields(config, DEFAULTS.get(kind))
+    layers = ARCHITECTURES[kind](f)
+    if not layers:
+        raise ValueError("the configuration has no layers")
+    scaling = _scaling(f)
+    stated = f.optional(*_LENGTHS)
+    trained = stated if scaling is None else scaling.original  # which of the two it is may not be said
+    said = str(f.get("torch_dtype", "dtype", default="")).removeprefix("torch.")
+    return Model(
+        kind, tuple(layers), trained, stated, scaling, TYPES.get(said, 2), said in TYPES, assumed=dict(f.assumed)
+    )
+
+
+def _scaling(f: Fields) -> Scaling | None:
+    """How rotary positions are stretched, under any of the names that configurations use."""
+    found = f.part("rope_scaling") or f.part("rope_parameters")
+    if found is None:
+        return None
+    inner = found.get("full_attention")
+    if isinstance(inner, Mapping):
+        found = Fields(inner)
+    kind = found.get("rope_type", "type", default="default")
+    if not isinstance(kind, str) or kind in ("default", "mrope"):
+        return None
+    original = found.optional("original_max_position_embeddings") or f.optional(
+        "original_max_position_embeddings", "initial_context_length"
+    )
+    return Scaling(kind, found.number("factor"), original)

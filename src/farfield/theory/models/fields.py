@@ -1,0 +1,84 @@
+"""The fields of a configuration, read one by one: what was missing is noted, and nonsense ends in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+LARGEST = 10**9  # of any count or length in a configuration
+
+
+class Fields:
+    """A configuration of which it is known what was read, and what stood in for fields that are not there.
+
+    Args:
+        config: the configuration.
+        defaults: what the published class of this architecture takes where a field is missing.
+    """
+
+    def __init__(self, config: Mapping[str, Any], defaults: Mapping[str, Any] | None = None):
+        self.config = config
+        self.defaults = dict(defaults or {})
+        self.assumed: dict[str, Any] = {}
+
+    def get(self, *names: str, default: Any = None) -> Any:
+        """The first of these fields that is there, or the default of its architecture."""
+        for name in names:
+            if name in self.config:
+                return self.config[name]
+        for name in names:
+            if name in self.defaults:
+                self.assumed[name] = self.defaults[name]
+                return self.defaults[name]
+        return default
+
+    def whole(self, *names: str, default: int | None = None) -> int:
+        """A positive whole number."""
+        found = self.optional(*names)
+        if found is None:
+            found = default
+        if found is None:
+            raise ValueError(f"the configuration has no {' or '.join(names)}, which this architecture needs")
+        return found
+
+    def optional(self, *names: str) -> int | None:
+        """A positive whole number, or None where it is missing, null, 0 or -1."""
+        value = self.get(*names)
+        if value is None or value in (0, -1) or value is False:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value or value != int(value):
+            raise ValueError(f"{names[0]} must be a whole number, not {str(value)[:40]!r}")
+        if not 0 < value <= LARGEST:
+            raise ValueError(f"{names[0]} must lie between 1 and {LARGEST:,}, not {value}")
+        return int(value)
+
+    def number(self, *names: str) -> float | None:
+        """A positive number, or None where it is missing or null."""
+        value = self.get(*names)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:
+            raise ValueError(f"{names[0]} must be a positive number, not {str(value)[:40]!r}")
+        return float(value)
+
+    def part(self, name: str) -> Fields | None:
+        """A configuration within this one."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{name} must be an object, not {str(value)[:40]!r}")
+        return Fields(value)
+
+    def words(self, name: str, count: int, allowed: tuple[str, ...]) -> list[str] | None:
+        """A list with one word for each layer, each of them known; None where there is no list."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list) or len(value) != count:
+            have = f"{len(value)} entries" if isinstance(value, list) else f"{str(value)[:40]!r}"
+            raise ValueError(f"{name} must be a list with one entry for each of {count} layers, not {have}")
+        for word in value:
+            if word not in allowed:
+                raise ValueError(f"{name} has {str(word)[:40]!r}; known are {', '.join(map(str, allowed))}")
+        return value

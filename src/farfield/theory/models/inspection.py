@@ -1,0 +1,270 @@
+"""`inspect`: how far a model looks, layer by layer, from its configuration alone, and what of that is proven."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from farfield.theory.errors import UndecidedError
+from farfield.theory.fields.layers import model_reach
+from farfield.theory.fields.receptive import exact_epsilon
+from farfield.theory.fields.windows import exact_bound
+from farfield.theory.models.answers import Answer, answer
+from farfield.theory.models.architectures import ARCHITECTURES, known_model
+from farfield.theory.models.layers import LENGTHS, Layer, Model, exact_reach
+
+LARGEST_FILE = 4 << 20  # bytes of a configuration
+LONGEST_CONVOLUTION = 20_000  # tokens of the local part up to which the convolution is done
+NAMES = {"rope": "RoPE", "alibi": "ALiBi", "learned": "learned absolute positions", "none": "no position",
+         "t5": "T5's buckets", "sinusoidal": "sinusoids"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a configuration says about how far the model looks.
+
+    Attributes:
+        name: of the model.
+        model: its layers; None if its architecture is not known.
+        answers: what is proven about each layer.
+        reach: tokens that the local layers reach together, exactly.
+        spread: tokens within which all but epsilon of the local layers' even spread lies, by convolution.
+        unknown: the fields of a configuration whose architecture is not known.
+        notes: what else a reader should know.
+    """
+
+    name: str
+    model: Model | None
+    answers: tuple[Answer, ...] = ()
+    reach: int | None = None
+    spread: int | None = None
+    epsilon: str = "0.01"
+    unknown: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """How far it looks, and what is proven."""
+        if self.model is None:
+            kind = (self.unknown or {}).get("model_type", "none")
+            said = f"the architecture {str(kind)[:60]!r} is not known"
+            return f"{self.name}: {said}, so nothing is claimed about how far it looks."
+        return f"{self.name}: {_how_far(self.model, self.answers, self.reach)}"
+
+    def cache_bytes(self, tokens: int, windows: bool = True) -> int:
+        """Bytes of keys and values of one text; with the model's windows and the certified ones, or without any."""
+        assert self.model is not None
+        total = self.model.cache_bytes(tokens, windows)
+        for layer, said in zip(self.model.layers, self.answers, strict=True) if windows else ():
+            if said.windows:  # each kept head serves its group of queries: the widest of them decides
+                group = layer.heads // layer.key_heads
+                widest = [max(said.windows[h * group : (h + 1) * group]) for h in range(layer.key_heads)]
+                kept = sum(min(tokens, w) for w in widest) * 2 * layer.width
+                total -= self.model.bytes_per_number * (layer.cache_numbers(tokens) - kept)
+        return total
+
+    def groups(self) -> list[tuple[list[Layer], Answer]]:
+        """Layers that are alike, with their common answer, in the order of their first."""
+        found: dict[Any, tuple[list[Layer], Answer]] = {}
+        for layer, said in zip(self.model.layers if self.model else (), self.answers, strict=True):
+            found.setdefault((_alike(layer), said), ([], said))[0].append(layer)
+        return list(found.values())
+
+    def json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        if self.model is None:
+            return {"name": self.name, "sentence": self.sentence, "known": False, "fields": dict(self.unknown or {}),
+                    "notes": list(self.notes)}  # fmt: skip
+        m = self.model
+        scaling = None
+        if m.scaling is not None:
+            scaling = {"kind": m.scaling.kind, "factor": m.scaling.factor, "original": m.scaling.original,
+                       "claim": m.scaling.sentence(m.claimed_length)}  # fmt: skip
+        return {
+            "name": self.name,
+            "sentence": self.sentence,
+            "known": True,
+            "architecture": m.kind,
+            "training_length": m.training_length,
+            "claimed_length": m.claimed_length,
+            "scaling": scaling,
+            "local_layers": len(m.local),
+            "local_reach": self.reach,
+            "local_spread": {"epsilon": self.epsilon, "tokens": self.spread},
+            "cache_bytes": {
+                str(n): {"windows": self.cache_bytes(n), "full": self.cache_bytes(n, False)} for n in LENGTHS
+            },
+            "bytes_per_number": m.bytes_per_number,
+            "layers": [
+                {
+                    "layer": layer.number, "position": layer.position, "window": layer.window,
+                    "chunks": layer.chunks, "sink": layer.sink, "soft_cap": layer.soft_cap, "heads": layer.heads,
+                    "key_heads": layer.key_heads, "width": layer.width, "log_temperature": layer.log_temperature,
+                    "answer": said.kind, "why": said.why, "certified_windows": list(said.windows) or None,
+                }
+                for layer, said in zip(m.layers, self.answers, strict=True)
+            ],
+            "assumed": m.assumed,
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+    def figure(self, path: str | Path | None = None) -> Any:
+        """The layers and what each sees as a figure; with a path, written as PNG and SVG."""
+        from farfield.theory.models.picture import layers_figure
+
+        if self.model is None:
+            raise ValueError(f"there is nothing to draw: {self.sentence}")
+        return layers_figure(self, path)
+
+
+def _alike(layer: Layer) -> Any:
+    return (layer.position, layer.window, layer.chunks, layer.sink, layer.soft_cap, layer.heads, layer.key_heads,
+            layer.width, layer.log_temperature, layer.kept)  # fmt: skip
+
+
+def inspect(
+    model: str | Path | Mapping[str, Any],
+    *,
+    logit_bound: str | float | Fraction | None = None,
+    epsilon: str | float | Fraction = "0.01",
+    name: str | None = None,
+) -> Inspection:
+    """What a model's configuration says about how far it looks, and what of that is proven.
+
+    Args:
+        model: a configuration, a file `config.json`, or a folder that holds one. No code of the model is run.
+        logit_bound: the largest |q.k|*scale, where it is known; then windows are certified where there are any.
+        epsilon: the share of attention that such a window may lose.
+        name: what to call the model.
+
+    Raises:
+        ValueError: If there is no configuration, or it makes no sense.
+    """
+    share = str(epsilon)
+    exact_epsilon(epsilon)
+    if logit_bound is not None:
+        exact_bound(logit_bound)
+    config = model if isinstance(model, Mapping) else read_configuration(model)
+    called = name or (str(config.get("_name_or_path") or "the model") if isinstance(model, Mapping) else _short(model))
+    inner, notes = _text_part(config)
+    kind = inner.get("model_type")
+    if not isinstance(kind, str) or kind not in ARCHITECTURES:
+        if "auto_map" in config:
+            notes.append("it brings code of its own (auto_map), which is never run")
+        return Inspection(called, None, unknown=_listed(inner), notes=tuple(notes))
+    try:
+        found = known_model(inner)
+    except (TypeError, AttributeError, KeyError):
+        raise ValueError(f"the configuration of {called} makes no sense for the architecture {kind!r}") from None
+    notes += _notes(found)
+    answers = tuple(answer(layer, share, logit_bound) for layer in found.layers)
+    local = found.local
+    return Inspection(
+        called, found, answers, exact_reach(local) if local else None, _spread(local, share), share, None, tuple(notes)
+    )
+
+
+def read_configuration(path: str | Path) -> dict[str, Any]:
+    """The configuration in a file, or in the file config.json of a folder."""
+    place = Path(path).expanduser()
+    if place.is_dir():
+        place = place / "config.json"
+    try:
+        if place.stat().st_size > LARGEST_FILE:
+            raise ValueError(f"{str(place)!r} is larger than {LARGEST_FILE >> 20} MB: no configuration is")
+        config = json.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"there is no configuration {str(place)!r}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise ValueError(f"the configuration {str(place)!r} cannot be read: {reason}") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"the configuration {str(place)!r} holds no object")
+    return config
+
+
+def _short(path: str | Path) -> str:
+    place = Path(path).expanduser()
+    return place.parent.name if place.name == "config.json" and place.parent.name else place.name or str(path)
+
+
+_NESTED = {"gemma3": "gemma3_text", "llama4": "llama4_text"}  # whose text part may leave its own type out
+
+
+def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
+    """The part that describes the language model, in models that also see or hear."""
+    inner = config.get("text_config")
+    if not isinstance(inner, Mapping):
+        return config, []
+    outer = str(config.get("model_type"))
+    kind = inner.get("model_type", _NESTED.get(outer))
+    shared = {k: config[k] for k in ("torch_dtype", "dtype") if k in config and k not in inner}
+    return {**shared, **inner, "model_type": kind}, [f"of the {outer} model only the text part is described"]
+
+
+def _listed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an unknown configuration as they stand, long ones cut."""
+    return {str(k)[:60]: v if len(text := str(v)) <= 80 else f"{text[:77]}..." for k, v in list(config.items())[:200]}
+
+
+def _notes(m: Model) -> list[str]:
+    notes = []
+    if m.kind == "t5":
+        notes.append("only the self-attention of the decoder is described; encoder and cross-attention see everything")
+    if m.assumed:
+        said = ", ".join(f"{k} = {str(v)[:40]}" for k, v in m.assumed.items())
+        notes.append(f"not in the configuration, taken from the published class: {said}")
+    if not m.type_said:
+        notes.append("the configuration does not say how numbers are stored; bytes are told for 2 bytes each")
+    if m.scaling is not None:
+        notes.append(m.scaling.sentence(m.claimed_length))
+        if m.training_length is None:
+            notes.append("the configuration does not say how long the texts were before the stretching")
+    if any(layer.kept for layer in m.layers):
+        notes.append("the cache is told in its compressed form; a program that expands it keeps more")
+    return notes
+
+
+def _how_far(m: Model, answers: tuple[Answer, ...], reach: int | None) -> str:
+    count, local = len(m.layers), m.local
+    if len(local) == count:
+        how = "chunk" if all(layer.chunks for layer in local) else "window"
+        span = max(x.window or 0 for x in local)
+        return f"all {count} layers see a {how} of {span:,} tokens, so none sees beyond {reach:,} tokens (exact)."
+    parts = []
+    if local:
+        spans = sorted({layer.window or 0 for layer in local})
+        said = f"{spans[0]:,}" if len(spans) == 1 else f"{spans[0]:,} to {spans[-1]:,}"
+        parts.append(f"{len(local)} of {count} layers see {said} tokens each, {reach:,} together (exact)")
+    rest = [(x, said) for x, said in zip(m.layers, answers, strict=True) if x.window is None]
+    for kind, number in Counter(said.kind for _, said in rest).items():
+        names = " and ".join(sorted({NAMES.get(x.position, x.position) for x, said in rest if said.kind == kind}))
+        who = f"all {count} layers have" if number == count else f"{number} have"
+        parts.append(f"{who} {names} and {_CLAIM[kind]}")
+    end = f" The training length ends at {m.training_length:,} tokens." if m.training_length else ""
+    return "; ".join(parts) + "." + end
+
+
+_CLAIM = {
+    "windowed": "weights with a finite sum, so that one window serves all lengths (proven)",
+    "disperses": "see everything before: no window serves all lengths, "
+    "and with bounded logits attention disperses (proven)",
+    "neither": "are neither windowed nor bound to disperse (proven)",
+    "undecided": "are not decided",
+}
+
+
+def _spread(local: tuple[Layer, ...], epsilon: str) -> int | None:
+    """The convolution of even windows, where all are alike and it is not too long."""
+    windows = {layer.window for layer in local}
+    if len(windows) != 1 or any(layer.chunks for layer in local) or exact_reach(local) > LONGEST_CONVOLUTION:
+        return None
+    try:
+        return model_reach("window", epsilon, len(local), parameters={"w": windows.pop()}).tokens
+    except UndecidedError:
+        return None

@@ -1,0 +1,46 @@
+"""The layers of a model as a figure: how many tokens each sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from farfield.theory.figures import save, style
+
+if TYPE_CHECKING:
+    from farfield.theory.models.inspection import Inspection
+
+_LOOKS = {"windowed": ("#0072b2", ""), "disperses": ("#d9d9d9", "///"), "neither": ("#e69f00", "..."),
+          "undecided": ("#ffffff", "xx")}  # fmt: skip
+
+
+def layers_figure(found: Inspection, path: str | Path | None) -> Any:
+    """A bar for each layer: its window, the widest certified one, or the whole text."""
+    assert found.model is not None
+    m = found.model
+    whole = max([m.claimed_length or 0, m.training_length or 0, 4096, *(x.window or 0 for x in m.layers)])
+    with style() as pyplot:
+        figure, axes = pyplot.subplots(figsize=(7, min(9, 1.6 + 0.16 * len(m.layers))))
+        seen = set()
+        for layer, said in zip(m.layers, found.answers, strict=True):
+            tokens = layer.window or (max(said.windows) if said.windows else whole)
+            colour, hatch = _LOOKS[said.kind]
+            exact = layer.window is not None or bool(said.windows)
+            label = f"{said.kind}: {'window' if exact else 'sees the whole text'}"
+            axes.barh(layer.number, min(tokens, whole), color=colour, hatch=hatch, edgecolor="#444444", linewidth=0.4,
+                      height=0.8, label=None if label in seen else label)  # fmt: skip
+            seen.add(label)
+        if m.training_length:
+            axes.axvline(m.training_length, color="#d55e00", linestyle="--", label="training length")
+        axes.set_xscale("log")
+        axes.set_xlim(1, whole * 1.3)
+        axes.set_ylim(len(m.layers) + 0.6, 0.4)
+        axes.set_axisbelow(True)
+        axes.set_xlabel("tokens that the layer sees")
+        axes.set_ylabel("layer")
+        axes.set_title(f"{found.name}: what each layer sees")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28 if len(m.layers) < 12 else -0.12), ncols=2)
+        if path is not None:
+            save(figure, path)
+        pyplot.close(figure)
+    return figure
