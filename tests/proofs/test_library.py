@@ -196,7 +196,7 @@ def test_false_certificates_are_refused(check_file: Check) -> None:
 def refusals(done: subprocess.CompletedProcess[str]) -> int:
     """How many commands failed because the checker computed false, and not for another reason."""
     said = " ".join((done.stdout + done.stderr).split())
-    return len(re.findall(r'indeed failed with message: The term "eq_refl" has type "true = true" while', said))
+    return said.count('The term "eq_refl" has type "true = true" while it is expected to have type "')
 
 
 def test_a_certificate_on_the_wrong_side_proves_nothing(check_file: Check) -> None:

@@ -81,6 +81,6 @@ class ProofFile:
         return command(write_library(self.library), path)
 
     def _verify(self) -> Any:
-        from farfield.theory.coq.library import verify
+        from farfield.theory.coq.library import verify_coq
 
-        return verify(self.text, self.library)
+        return verify_coq(self.text, self.library)

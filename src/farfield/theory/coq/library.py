@@ -78,7 +78,7 @@ def command(folder: Path, file: Path) -> str:
     return f"make -s -C {library} emit && coqc -R {library} Farfield {name}"
 
 
-def verify(text: str, folder: Path | None = None) -> Acceptance:
+def verify_coq(text: str, folder: Path | None = None) -> Acceptance:
     """Let Coq check the text of a file; one sentence if it is not installed or does not accept it.
 
     Args:
@@ -108,9 +108,9 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def coqc(folder: Path, source: Path) -> subprocess.CompletedProcess[str]:
+def coqc(folder: Path, source: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run Coq on one file with the library of a folder."""
-    arguments = ["coqc", *_QUIET, "-R", str(folder), "Farfield", str(source)]
+    arguments = ["coqc", *_QUIET, *options, "-R", str(folder), "Farfield", str(source)]
     return subprocess.run(arguments, capture_output=True, text=True, check=False, cwd=source.parent)
 
 

@@ -19,7 +19,6 @@ from farfield.theory.errors import OutsideCoqError
 SUM, TERM, UNARY, POWER, CALL, ATOM = range(6)  # how tightly a spelling holds together
 Spelling = tuple[str, int]
 MAX_CHARACTERS = 60_000  # of one term
-_PLAIN_DIGITS = 12  # decimals with at most so many digits are written as decimals
 _CLEAN = {*"acdefghijklmnopqrsuvwxyz", "near", "far"}  # names that hide nothing of the library
 
 
@@ -34,17 +33,7 @@ def fraction(value: Fraction) -> Spelling:
         return f"- {_wrap(fraction(-value), UNARY)}", UNARY
     if value.denominator == 1:
         return str(value.numerator), ATOM
-    digits = _decimal(value)
-    return (digits, ATOM) if digits else (f"{value.numerator} / {value.denominator}", TERM)
-
-
-def _decimal(value: Fraction) -> str | None:
-    for places in range(1, _PLAIN_DIGITS):
-        scaled = value * 10**places
-        if scaled.denominator == 1:
-            text = str(scaled.numerator).rjust(places + 1, "0")
-            return f"{text[:-places]}.{text[-places:]}" if len(text) <= _PLAIN_DIGITS else None
-    return None
+    return f"{value.numerator} / {value.denominator}", TERM
 
 
 def _wrap(part: Spelling, level: int) -> str:
