@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.study.collected import Study, collect
-from farfield.study.evidence import Correlation, Evidence, by_leak, by_verdict, correlated, of_control
+from farfield.study.evidence import Correlation, Evidence, by_leak, by_verdict, correlated, of_change, of_control
 from farfield.study.findings import too_small
 from farfield.study.plan import read_plan
 
@@ -62,9 +62,10 @@ def measured(study: Study) -> dict[str, Any]:
     ]
     interventions, models = evidence.interventions, evidence.models
     correlations = {
-        "leak and change of perplexity, interventions": correlated(interventions, by_leak),
-        "verdict and change of perplexity, interventions": correlated(interventions, by_verdict),
-        "leak and change of perplexity, untrained control": correlated(interventions, by_leak, of_control),
+        "leak and damage, interventions": correlated(interventions, by_leak),
+        "leak and change against 1x, interventions": correlated(interventions, by_leak, of_change),
+        "verdict and damage, interventions": correlated(interventions, by_verdict),
+        "leak and damage, untrained control": correlated(interventions, by_leak, of_control),
         "leak and rise, models": correlated(models, by_leak),
         "verdict and rise, models": correlated(models, by_verdict),
         "leak and rise, untrained control": correlated(models, by_leak, of_control),
@@ -113,17 +114,17 @@ def page(result: dict[str, Any], folder: Path) -> str:
         )
     lines += [
         "",
-        "| rank correlation (95 % interval by bootstrap over encodings and texts) | points |",
+        "| rank correlation of | value (95 % interval by bootstrap over encodings and texts) |",
         "| --- | --- |",
     ]
     lines += [f"| {name} | {text} |" for name, text in result["correlations"].items()]
     within = result["within_models"]
     if within:
-        lines += ["", f"Within single models leak and change correlate by {min(within):.2f} to {max(within):.2f}."]
+        lines += ["", f"Within single models leak and damage correlate by {min(within):.2f} to {max(within):.2f}."]
     if result["largest_change_of_control"] is not None:
         lines += [
             "",
-            f"The untrained control changes by at most {100 * result['largest_change_of_control']:.2g} %.",
+            f"The damage to the untrained control is at most {100 * result['largest_change_of_control']:.2g} %.",
         ]
     return "\n".join(lines) + "\n"
 

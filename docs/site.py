@@ -1,4 +1,4 @@
-"""What the site needs beyond the pages: those of the root, the map of files, Markdown as GitHub reads it.
+"""What the site needs beyond the pages: those of the root, all files, all encodings, Markdown as GitHub reads it.
 
 mkdocs.yml names this file as a hook of mkdocs, and `Arguments` as an extension of griffe, which reads the docstrings.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import griffe
@@ -32,8 +34,24 @@ def on_files(files: Files, config: Any) -> Files:
             files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
     for figure in sorted((ROOT / FIGURES).glob("*.png")):
         files.append(File.generated(config, f"{FIGURES}/{figure.name}", abs_src_path=str(figure)))
+    for figure in sorted((ROOT / "results" / "size").glob("*.png")):  # as the page of results/ names it
+        files.append(File.generated(config, f"size/{figure.name}", abs_src_path=str(figure)))
     files.append(File.generated(config, "files.md", content=map_of_files()))
+    pictures = Path(mkdtemp())
+    files.append(File.generated(config, "encodings.md", content=_catalogue().page(pictures)))
+    for picture in sorted(pictures.glob("*.png")):
+        files.append(File.generated(config, f"encodings/{picture.name}", abs_src_path=str(picture)))
     return files
+
+
+def _catalogue() -> Any:
+    """catalogue.py, which lies beside this file."""
+    spec = spec_from_file_location("catalogue", Path(__file__).with_name("catalogue.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def map_of_files() -> str:

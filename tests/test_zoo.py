@@ -167,7 +167,7 @@ def test_a_misspelled_name_is_answered_with_the_near_one(text, meant):
         zoo.find(text)
 
 
-@pytest.mark.parametrize("text", ["", "  ", "no such thing", "t^2", None, 3])
+@pytest.mark.parametrize("text", ["", "  ", "no such thing", "t^", None, 3])
 def test_what_is_neither_name_nor_formula_is_refused(text):
     with pytest.raises(FormulaError):
         zoo.find(text)

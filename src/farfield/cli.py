@@ -12,21 +12,23 @@ from cyclopts import App, CycloptsError
 
 from farfield import __version__
 
-# The verb NAME is the function NAME_command in farfield/commands/NAME.py.
+# The verb NAME is the function NAME_command in farfield/commands/NAME.py: what it answers, and an example.
 VERBS = {
-    "check": "Does the series converge? Verdict and proof.",
-    "compare": "Receptive fields side by side.",
-    "design": "Which parameter gives a wanted reach?",
-    "zoo": "List every named encoding.",
-    "window": "How many tokens must each head keep?",
-    "inspect": "How far does a model look? From its configuration.",
-    "explore": "All of this in the browser.",
-    "train": "Train a language model with any encoding.",
-    "generate": "Write on, with a bounded cache.",
-    "evaluate": "Perplexity against length, 1x to 18x.",
-    "receptive": "How far a trained model looks.",
-    "study": "The whole paper: train, measure, draw, report.",
-    "speed": "What each way of inference costs.",
+    "check": ("Does the series converge? Verdict and proof.", 'check "-2*log(t + 1)"'),
+    "compare": ("Receptive fields side by side.", 'compare alibi type1 "-2*log(t + 1)"'),
+    "design": ("Which parameter gives a wanted reach?", "design alibi --reach 4096"),
+    "zoo": ("List every named encoding.", "zoo"),
+    "window": ("How many tokens must each head keep?", "window alibi --heads 8 --logit-bound 5 --epsilon 0.01"),
+    "inspect": ("How far does a model look? From its configuration.", "inspect runs/type1"),
+    "explore": ("All of this in the browser.", "explore"),
+    "cite": ("BibTeX for Farfield and the paper.", "cite"),
+    "train": ("Train a language model with any encoding.", "train --encoding type1 --out runs/type1"),
+    "generate": ("Write on, with a bounded cache.", 'generate runs/type1 --prompt "def " --epsilon 1e-3'),
+    "serve": ("Answer programs that speak OpenAI's completions.", "serve runs/type1"),
+    "evaluate": ("Perplexity against length, 1x to 18x.", "evaluate runs/type1 --figure perplexity.pdf"),
+    "receptive": ("How far a trained model looks.", "receptive runs/type1"),
+    "study": ("The whole paper: train, measure, draw, report.", "study --encodings alibi,type1 --seeds 3"),
+    "speed": ("What each way of inference costs.", "speed runs/type1"),
 }
 
 app = App(
@@ -35,8 +37,18 @@ app = App(
     help="How far a transformer can see, from the formula of its positional encoding, with a proof.",
     help_format="plaintext",
 )
-for verb, purpose in VERBS.items():
-    app.command(f"farfield.commands.{verb}:{verb}_command", name=verb, help=purpose)
+for verb, (purpose, example) in VERBS.items():
+    said = f"{purpose}\n\nExample: farfield {example}"
+    app.command(f"farfield.commands.{verb}:{verb}_command", name=verb, help=said)
+
+_EXTRAS = {  # which extra brings a package
+    "train": ("torch", "numpy", "transformers", "accelerate", "tokenizers", "safetensors", "pydantic", "zstandard"),
+    "figures": ("matplotlib",),
+    "explore": ("starlette", "uvicorn", "anyio"),
+    "study": ("adjustText", "jinja2"),
+    "hub": ("datasets",),
+    "sympy": ("sympy",),
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -49,7 +61,9 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(f"{error}\n{error.pointer()}" if error.text else str(error))
     except CycloptsError as error:
         _fail(_sentence(error))
-    except (ValueError, ImportError) as error:
+    except ImportError as error:
+        _fail(_missing(error))
+    except ValueError as error:
         _fail(str(error))
     except BrokenPipeError:  # the reader of a pipe has left
         sys.stderr.close()
@@ -68,6 +82,15 @@ def _sentence(error: CycloptsError) -> str:
             return mistake(error.__cause__, "the options")
     command = " ".join(["farfield", *(error.command_chain or ())])
     return f"{' '.join(str(error).split())} See '{command} --help'."
+
+
+def _missing(error: ImportError) -> str:
+    """What to install, if a package is missing that one of the extras brings."""
+    package = (error.name or "").partition(".")[0]
+    for extra, packages in _EXTRAS.items():
+        if package in packages:
+            return f'this needs {package}, which is not installed: pip install "farfield[{extra}]"'
+    return str(error)
 
 
 def _fail(sentence: str) -> None:

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from farfield.families import family_of, near_family
 from farfield.formula import Formula, FormulaError, parse
+from farfield.formula.spelling import as_meant
 
 Value = Fraction | str | float | int  # a number, or a constant as text where it is irrational: "2**(-1/2)"
 WIDTH = 64  # of a head, where nobody says otherwise
@@ -345,7 +346,10 @@ def find(name_or_formula: str | Formula | Encoding, *, weight: bool = False) -> 
         formula = parse(name_or_formula, weight=weight)
     except FormulaError as error:
         _suggest(key, error.text)
-        raise
+        meant, said = as_meant(error.text)
+        if not said:
+            raise
+        return replace(find(meant, weight=weight), asked=said)
     if "t" not in formula.node.free() and formula.parameters:
         _suggest(key, name_or_formula)
         _refuse_other_distance(formula, name_or_formula)

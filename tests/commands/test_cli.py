@@ -71,8 +71,8 @@ def test_a_set_that_is_no_assignment_is_refused():
     ("text", "part"),
     [
         ("-log(t", "column 7"),
-        ("t^2", "write '**'"),
-        ("-ln(t+1)", "log"),
+        ("t^", "the formula ends"),
+        ("-lg(t+1)", "log"),
         ("-x", "'t'"),
         ("albi", "alibi"),
         ("-log(t)", "t = 0"),

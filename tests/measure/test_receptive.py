@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from farfield.measure import receptive
+from farfield.measure import inputs
 from farfield.measure.gradient import by_gradient
 from farfield.measure.receptive import agreement, blocks, by_attention, by_distance, receptive_field
 from farfield.theory.fields.drawn import paper_curve
@@ -42,7 +42,7 @@ def field_of(row, epsilon):
 
 @pytest.mark.parametrize("kind", ["alibi", "inverse", "rope", "t5", "kerple-log", "llama", "bloom", "gpt2"])
 def test_erf_equals_that_of_the_full_matrices(kind, text, monkeypatch):
-    monkeypatch.setattr(receptive, "BLOCK_BYTES", 8 * 4 * 30 * 7)  # blocks of 7 queries
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", 8 * 4 * 30 * 7)  # blocks of 7 queries
     model = theirs(kind) if kind in ("gpt2", "llama", "bloom") else our_model(kind)
     some = text(60)
     found = by_attention(model, some, 30, epsilons=("0.3", "0.05"), burn_in=11, chunks=2)
@@ -107,7 +107,7 @@ def test_long_rows_are_cut_into_blocks_that_stay_small(text):
         model.states(torch.from_numpy(text(5000).ids[0, :5000])[None])
     sizes = [logits.numel() * 8 for _, _, logits in blocks(seen[0], 0, 4500)]
     assert len(sizes) > 1
-    assert max(sizes) <= receptive.BLOCK_BYTES
+    assert max(sizes) <= inputs.BLOCK_BYTES
 
 
 @pytest.mark.parametrize("kind", ["alibi", "sinusoidal", "llama", "gpt2", "bloom"])

@@ -50,6 +50,19 @@ def test_every_page_of_docs_is_on_it(site: Path) -> None:
     assert not missing
 
 
+def test_every_encoding_has_its_formula_verdict_and_picture(site: Path) -> None:
+    from farfield import ENCODINGS
+
+    text = (site / "encodings.html").read_text(encoding="utf-8")
+    for name, encoding in ENCODINGS.items():
+        entry = text.partition(f'<h2 id="{name}">')[2].partition("<h2")[0]
+        assert entry, name
+        if encoding.formula is not None:
+            assert "<strong>Verdict:</strong>" in entry
+            assert "Receptive field" in entry
+            assert (site / "encodings" / f"{name}.png").stat().st_size > 1000
+
+
 def test_what_the_package_offers_has_its_entry_and_a_sentence(site: Path) -> None:
     import farfield
 

@@ -198,7 +198,7 @@ def test_what_captions_say(tmp_path: Path) -> None:
     assert "sinusoidal ends at 4 times its value at 1x, published 62.5" in said["perplexity"]
     assert "inverse ends at 1.2 times its value at 1x, published 33.7" in said["perplexity"]
     assert "alibi and type1 stay level" in said["perplexity"]
-    assert "12 interventions" in said["dose-response"]
+    assert "9 interventions" in said["dose-response"]
     assert "falls to 0.965 of its value at 1x" in said["level"]
     assert "beyond 14 tokens for alibi" in said["receptive-fields"]  # the smallest j with exp(-j/2) < 0.001
     assert "inverse has no receptive field" in said["receptive-fields"]

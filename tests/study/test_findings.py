@@ -88,11 +88,13 @@ def test_models_of_one_encoding_are_one_observation(tmp_path):
 def test_interventions_are_set_against_the_leak_and_the_verdict(tmp_path):
     study = study_of(tmp_path, CURVES, verdicts=VERDICTS, leaks=LEAKS)
     evidence = Evidence(study)
-    assert len(evidence.interventions) == 5 * 4
-    assert {p.tail for p in evidence.interventions} == {"as trained", "cut", "constant", "r - log(t/m)"}
+    assert len(evidence.interventions) == 5 * 3
+    assert {p.tail for p in evidence.interventions} == {"as trained", "constant", "r - log(t/m)"}  # a cut is the zero
+    trained = next(p for p in evidence.interventions if p.encoding == "inverse" and p.tail == "as trained")
+    assert trained.seen == pytest.approx(study.entry("python", "inverse").relative[-1] / 1.01 - 1)  # a cut leaves 1 %
     assert evidence.dose.value > 0
-    assert "20 interventions" in take_home(study, evidence)
-    assert all(abs(p.control) < 1e-3 for p in evidence.interventions)
+    assert "15 interventions" in take_home(study, evidence)
+    assert all(abs(p.control) < 0.011 for p in evidence.interventions)
 
 
 def test_a_study_that_is_too_small_says_so_and_ticks_nothing(tmp_path):
@@ -102,6 +104,8 @@ def test_a_study_that_is_too_small_says_so_and_ticks_nothing(tmp_path):
     assert "Too small to tell" not in render(good, all_tables(good), [], "")
     blind = study_of(tmp_path / "blind", CURVES, verdicts=VERDICTS, leaks=LEAKS, gain=0.02)
     assert "cannot lose what they do not use" in too_small(blind)[0]
+    rising = study_of(tmp_path / "rising", {"inverse": RISING}, verdicts=VERDICTS, leaks=LEAKS, gain=0.02)
+    assert too_small(rising) == []  # what rose had something to lose
     tiny = study_of(tmp_path / "tiny", CURVES, verdicts=VERDICTS, leaks=LEAKS, preset="tiny")
     assert "preset tiny" in too_small(tiny)[0]
     for study in (blind, tiny):

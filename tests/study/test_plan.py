@@ -7,11 +7,12 @@ import re
 
 import pytest
 
-from farfield import check
+from farfield import check, leak, zoo
 from farfield.commands.study import split
+from farfield.measure import tail_formula
 from farfield.study.cost import cost_of, sentences
 from farfield.study.evidence import paper_leak
-from farfield.study.plan import ENCODINGS, TWINS, make_plan, read_plan, slug
+from farfield.study.plan import ENCODINGS, SLOW, TAILS, TWINS, make_plan, read_plan, slug
 
 
 def test_the_default_is_the_papers_nine_encodings_and_the_twins_on_python():
@@ -139,3 +140,14 @@ def test_lists_are_split_at_commas_outside_of_parentheses(tmp_path):
 def test_file_names_are_made_of_letters_digits_and_hyphens():
     for text in ("../../etc/passwd", "-2*log(t + 1)", "a\x00b", "", "é" * 100, "x" * 500):
         assert re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", slug(text))
+
+
+@pytest.mark.parametrize("encoding", ["inverse", "alibi", "type1"])
+def test_the_tails_set_the_verdict_against_the_leak(encoding: str) -> None:
+    """One diverges and leaks less than the bias as it is, the other converges and leaks more: chosen beforehand."""
+    bias, given = zoo.find(encoding).formula, {"parameters": {"k": "1/16"}}
+    little, much = (tail_formula(bias, tail, 64) for tail in ("c - 4", SLOW))
+    assert {"c - 4", SLOW} <= set(TAILS)
+    assert (check(little, **given).verdict, check(much, **given).verdict) == ("diverges", "converges")
+    leaks = [float(leak(one, 64, 1152, **given)) for one in (little, much)]
+    assert leaks[0] < 0.5 * leaks[1]

@@ -203,12 +203,12 @@ def test_micro_batches_change_nothing_but_rounding(corpus: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("{", "cannot be read as a configuration"),
-        ("[]", "not a table"),
+        ("{", "cannot be read as JSON"),
+        ("[]", "no table"),
         ("{}", "no settings of a run"),
         ('{"training": {"settings": {"encoding": "alibi"}}}', "is missing"),
         ('{"training": {"settings": {"__class__": 1}}}', "config.json"),
-        ("[" * 100_000, "cannot be read as a configuration"),
+        ("[" * 100_000, "cannot be read as JSON"),
     ],
 )
 def test_a_runs_configuration_is_untrusted(tmp_path: Path, content: str, sentence: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,8 +18,8 @@ from rich.text import Text
 from farfield.commands.options import Flag, Formula, Json, SetParameters, numbered, values
 from farfield.commands.proofs import ProofFile, proof_text
 from farfield.theory.fields.receptive import EPSILONS
-from farfield.theory.fields.summary import Fields, HeadSummary, fields, shown_number
-from farfield.theory.verdict.convergence import Verdict, check
+from farfield.theory.fields.summary import HeadSummary, Summary, fields, shown_number
+from farfield.theory.verdict.convergence import BUDGET, Verdict, check
 from farfield.zoo import Encoding, find
 
 _COLOURS = {
@@ -48,6 +49,7 @@ def check_command(
     coq: Path | None = None,
     verify: Flag = False,
     library: Path | None = None,
+    time: float | None = None,
 ) -> None:
     """Decide whether the sum of exp(bias) converges, prove it, and tell how far the encoding sees.
 
@@ -71,16 +73,21 @@ def check_command(
         verify: Let Coq check these theorems now, if it is installed.
         library: Folder of the Coq library that the file needs; it is written there if it is not. In the user's cache
             unless given.
+        time: How long sums and receptive fields may take, in seconds of the processor: what is not ready then is left
+            out. 2, or the environment variable FARFIELD_TIME, unless given. It also allows the verdict more work.
     """
+    seconds = float(os.environ.get("FARFIELD_TIME", "2")) if time is None else time
+    if not 0 < seconds <= 86_400:
+        raise ValueError(f"the time must be more than 0 and at most 86400 seconds, not {seconds:g}")
     if (train_length is None) != (test_length is None):
         raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")
     found = find(encoding, weight=weight)
     given = values(parameters)
-    verdict = check(found, start=start, parameters=given)
+    verdict = check(found, start=start, parameters=given, budget=BUDGET * (1 if time is None else time / 2))
     seen = fields(
         found, verdict, given, heads=heads, width=width, layers=layers, epsilons=epsilon or list(EPSILONS),
         context=context, lengths=None if train_length is None or test_length is None else (train_length, test_length),
-        start=start,
+        start=start, seconds=seconds,
     )  # fmt: skip
     proof = None
     if coq is not None or verify:
@@ -91,14 +98,14 @@ def check_command(
         print(json.dumps(answer if proof is None else {**answer, "coq": proof.json(verify)}, indent=2))
         return
     if latex:
-        print(verdict.latex())
+        print(verdict.latex() + _latex_table(seen))
     else:
         show(Console(), found, verdict, seen)
     if proof is not None:
         proof.show(Console(stderr=latex), verify)
 
 
-def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> None:
+def show(console: Console, found: Encoding, verdict: Verdict, seen: Summary) -> None:
     """The answer for a person."""
     if found.asked:
         console.print(Text(f"{found.asked}:"))
@@ -118,7 +125,23 @@ def show(console: Console, found: Encoding, verdict: Verdict, seen: Fields) -> N
         console.print(Text(note))
 
 
-def _tables(seen: Fields) -> list[Table]:
+def _latex_table(seen: Summary) -> str:
+    """The receptive fields as a table, one row for each head, or nothing if there are none."""
+    from farfield.commands.compare import latex_number
+
+    rows = [h for h in seen.heads if h.tokens]
+    if not rows:
+        return ""
+    names = [] if rows[0].head is None else ["head"]
+    head = [*names, *(rf"$\epsilon = {latex_number(e)}$" for e in seen.epsilons)]
+    lines = [rf"\begin{{tabular}}{{{'r' * len(head)}}}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
+    for h in rows:
+        tokens = [f"${latex_number(str(n))}$" for n in h.tokens or ()]
+        lines.append(" & ".join([*([str(h.head)] if names else []), *tokens]) + r" \\")
+    return "\n" + "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def _tables(seen: Summary) -> list[Table]:
     """One row for each head (or one for the formula), columns for what was asked."""
     single = len(seen.heads) == 1 and seen.heads[0].head is None
     columns: list[tuple[str, Callable[[HeadSummary], str]]] = []
@@ -155,7 +178,7 @@ def _tables(seen: Fields) -> list[Table]:
 
 def _nth(what: str, i: int, h: HeadSummary) -> str:
     numbers = getattr(h, what)
-    return shown_number(numbers[i]) if numbers else ""
+    return shown_number(numbers[i]) if i < len(numbers) else ""
 
 
 def _parameter(name: str, h: HeadSummary) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from csv import writer as csv_writer
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,14 +17,16 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield import zoo
-from farfield.commands.options import Json, SetParameters, numbered, values
-from farfield.formula import Formula
+from farfield.commands.options import Flag, Json, SetParameters, numbered, values
+from farfield.formula import Formula, parse
+from farfield.formula.latex import latex as latex_of
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.comparison import Comparison, compare
 from farfield.theory.fields.law import law
 from farfield.theory.fields.pictures import curve, fields_figure
 from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, reach, smallest, whole
 from farfield.theory.fields.summary import shown_number
+from farfield.theory.figures import figure_path
 from farfield.theory.sums.series import series, sum_json
 
 
@@ -33,10 +37,15 @@ def compare_command(
     heads: int = 8,
     head: int | None = None,
     context: int | None = None,
+    proof: Flag = False,
     figure: str | None = None,
+    csv: Flag = False,
+    latex: Flag = False,
     as_json: Json = False,
 ) -> None:
-    """Compare encodings: receptive fields, their laws, and which is smaller as epsilon goes to 0.
+    """Compare encodings: which sees further as epsilon goes to 0, receptive fields, and their laws.
+
+    Example: farfield compare alibi type1 "-2*log(t + 1)" --figure fields.pdf
 
     Args:
         encodings: Two or more names from the zoo, or formulas of the bias r(t).
@@ -45,7 +54,10 @@ def compare_command(
         heads: Parameters that differ between heads, such as ALiBi's slope, are those of a model with this many heads.
         head: Which of these heads to show, from 1; the last one if it is not given.
         context: Also show the practical reach within this many tokens, which divergent encodings have too.
-        figure: Write a figure, as PNG and SVG.
+        proof: Also print why, pair by pair; of two encodings this is always printed.
+        figure: Write a figure here: .pdf, or .png and .svg.
+        csv: Print the receptive fields as CSV.
+        latex: Print the receptive fields as a LaTeX table.
         as_json: Print one JSON object.
     """
     if len(encodings) < 2:
@@ -55,20 +67,27 @@ def compare_command(
         exact_epsilon(e)
     if context is not None:
         whole(context, "context")
+    if figure is not None:
+        figure_path(figure)
     given = values(parameters)
     shown = [_member(name, given, heads, head) for name in encodings]
     _refuse_unused(given, encodings)
     rows = [_row(label, formula, epsilons, context) for label, formula in shown]
-    pairs = [compare(a[1], b[1], names=(a[0], b[0])) for a, b in combinations(shown, 2)]
     written = _draw(shown, figure, context or 512) if figure is not None else []
+    if csv or latex:
+        print(_csv(rows, epsilons) if csv else _latex(rows, epsilons))
+        return
+    pairs = [compare(a[1], b[1], names=(a[0], b[0])) for a, b in combinations(shown, 2)]
     if as_json:
         out = {"encodings": rows, "pairs": [_pair_json(p) for p in pairs], "figures": [str(p) for p in written]}
         print(json.dumps(out, indent=2))
         return
     console = Console()
+    for sentence in ranking(rows, pairs):
+        console.print(Text(sentence, style="bold"))
     _show(console, rows, epsilons, context)
-    for pair in pairs:
-        _show_pair(console, pair)
+    for pair in pairs if proof or len(pairs) == 1 else []:
+        _show_pair(console, pair, several=len(pairs) > 1)
     for path in written:
         console.print(Text(f"figure: {path}"))
 
@@ -163,8 +182,73 @@ def _short(tokens: str | None) -> str:
     return "not decided" if tokens is None else shown_number(tokens)
 
 
-def _show_pair(console: Console, pair: Comparison) -> None:
-    console.print(Text(pair.sentence(), style="bold"))
+def ranking(rows: list[dict[str, Any]], pairs: list[Comparison]) -> list[str]:
+    """Which sees how far as epsilon goes to 0, in one or two sentences; nothing beyond what was decided."""
+    if len(pairs) == 1:
+        return [pairs[0].sentence()]
+    fields = [row["encoding"] for row in rows if row["verdict"] == "converges"]
+    none = [row["encoding"] for row in rows if row["verdict"] != "converges"]
+    among = [pair for pair in pairs if pair.a in fields and pair.b in fields]
+    if any(pair.smaller is None for pair in among):
+        said = [f"not every pair was decided: {len([p for p in among if p.smaller])} of {len(among)} (see --proof)"]
+    elif fields:
+        below = {name: sum(_smaller(pair) == name for pair in among) for name in fields}  # how many see further
+        groups: dict[int, list[str]] = {}
+        for name in sorted(fields, key=lambda name: -below[name]):
+            groups.setdefault(below[name], []).append(name)
+        said = [
+            f"as epsilon -> 0, from the nearest to the farthest: {' < '.join(' = '.join(g) for g in groups.values())}"
+        ]
+    else:
+        said = []
+    return said + ([f"without a receptive field, because the sum diverges: {'; '.join(none)}"] if none else [])
+
+
+def _smaller(pair: Comparison) -> str | None:
+    return {"a": pair.a, "b": pair.b}.get(pair.smaller or "")
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    return [one["tokens"] or "not decided" for one in row["trf"]]
+
+
+def _csv(rows: list[dict[str, Any]], epsilons: list[str]) -> str:
+    """One line for each encoding: exact receptive fields, empty where there is none."""
+    out = io.StringIO()
+    writer = csv_writer(out, lineterminator="\n")
+    writer.writerow(["encoding", "formula", "verdict", *epsilons])
+    for row in rows:
+        writer.writerow([row["encoding"], row["formula"], row["verdict"], *(_cells(row) or [""] * len(epsilons))])
+    return out.getvalue().rstrip("\n")
+
+
+def _latex(rows: list[dict[str, Any]], epsilons: list[str]) -> str:
+    """A table in mathematics mode, for booktabs."""
+    lines = [
+        rf"\begin{{tabular}}{{l{'r' * len(epsilons)}}}",
+        r"\toprule",
+        " & ".join([r"$r(t)$", *(rf"$\epsilon = {latex_number(e)}$" for e in epsilons)]) + r" \\",
+        r"\midrule",
+    ]
+    for row in rows:
+        cells = [f"${latex_number(c)}$" if c[0].isdigit() else c for c in _cells(row)] or ["diverges"] + [""] * (
+            len(epsilons) - 1
+        )
+        lines.append(" & ".join([f"${latex_of(parse(row['formula']).node)}$", *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def latex_number(text: str) -> str:
+    """A number as a person writes it, in mathematics mode: 1e-3 is a power of ten, long ones have thin spaces."""
+    mantissa, e, exponent = text.partition("e")
+    if e:
+        return f"10^{{{int(exponent)}}}" if mantissa == "1" else rf"{mantissa} \cdot 10^{{{int(exponent)}}}"
+    return f"{int(text):,}".replace(",", r"\,") if text.isdigit() else text
+
+
+def _show_pair(console: Console, pair: Comparison, several: bool) -> None:
+    if several:
+        console.print(Text(pair.sentence(), style="bold"))
     console.print(numbered(pair.proof))
     for said in pair.turns():
         console.print(Padding(Text(said), (0, 0, 0, 6)))
@@ -172,4 +256,5 @@ def _show_pair(console: Console, pair: Comparison) -> None:
 
 def _draw(shown: list[tuple[str, Formula]], path: str, context: int) -> list[Path]:
     fields_figure([curve(label, formula, context) for label, formula in shown], path, context=context)
-    return [Path(path).with_suffix(suffix) for suffix in (".png", ".svg")]
+    ends = (".pdf",) if path.lower().endswith(".pdf") else (".png", ".svg")
+    return [Path(path).with_suffix(end) for end in ends]

@@ -28,12 +28,14 @@ def generate_command(
     temperature: float = 1.0,
     seed: int = 0,
     full: Flag = False,
+    device: str | None = None,
     as_json: Json = False,
 ) -> None:
     """Write on from a prompt, keeping only the keys that epsilon asks for, and tell what that can have cost.
 
     Args:
-        run: A run folder of `farfield train`, or the folder or name of a BLOOM or MPT model.
+        run: A run folder of `farfield train`, or the folder or name of a BLOOM, MPT or
+            Falcon (ALiBi) model, or of one with windows.
         prompt: The text to go on from; of any length, in constant memory.
         prompt_file: A file with that text.
         epsilon: The share of attention that a token may lose in any head.
@@ -45,18 +47,19 @@ def generate_command(
         temperature: Of the draw.
         seed: Of the draw.
         full: Keep every key: the usual cache, for comparison.
+        device: Where to compute: cpu, cuda, cuda:1, ...; a GPU if there is one unless given.
         as_json: Print one JSON object.
     """
     text = _prompt(prompt, prompt_file)
     if tokens < 1:
         raise ValueError(f"{tokens} tokens were asked for; it must be at least 1")
-    model, tokenizer = _load(run)
+    model, tokenizer = load_generator(run, device)
     import torch
 
     import farfield
 
     torch.manual_seed(seed)
-    ids = tokenizer(text, return_tensors="pt", return_token_type_ids=False)
+    ids = tokenizer(text, return_tensors="pt", return_token_type_ids=False).to(model.device)
     if ids["input_ids"].shape[1] == 0:
         raise ValueError("the prompt has no tokens; give some text")
     options: dict[str, Any] = {"max_new_tokens": tokens, "do_sample": sample, "return_dict_in_generate": True}
@@ -65,7 +68,7 @@ def generate_command(
     if not full:
         bounds: dict[str, Any] = {"logit_bound": logit_bound, "policy": policy, "context": context}
         farfield.bound(model, epsilon, **bounds)
-        options["past_key_values"] = farfield.BoundedCache(model, epsilon, **bounds)
+        options["past_key_values"] = model.new_bounded_cache()
         options["prefill_chunk_size"] = CHUNK
     if not as_json:
         options["streamer"] = _streamer(tokenizer)
@@ -96,30 +99,29 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
         raise ValueError(f"The prompt {str(file)!r} cannot be read: {error}") from None
 
 
-def _load(run: str) -> tuple[Any, Any]:
+def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
+    """A model that writes, on its device, and its tokenizer."""
     try:
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoTokenizer
         from transformers.utils import logging
 
-        import farfield.nn.decoder.model  # noqa: F401 - makes transformers know our models
+        from farfield.measure.loading import is_path, load_network
+        from farfield.training.devices import chosen_device
     except ImportError as error:
-        raise ValueError(
-            f"generating text needs torch and transformers (pip install farfield[train]): {error}"
-        ) from None
+        raise ImportError("generating text needs transformers: pip install 'farfield[train]'") from error
     # its reminder that a text is longer than the samples of the training is what this command is for
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    folder = Path(run)
-    if folder.exists() and not (folder / "config.json").exists():
-        raise ValueError(f"{run!r} is not a run folder: it has no config.json.")
-    if not folder.exists() and (folder.is_absolute() or run.startswith(".") or run.count("/") > 1):
+    folder = Path(run).expanduser()
+    if not folder.exists() and is_path(run):
         raise ValueError(f"there is no folder {run!r}; give the folder of a run, or the name of a BLOOM or MPT model")
-    if folder.exists() and not list(folder.glob("*.safetensors")) and not list(folder.glob("*.bin")):
-        raise ValueError(f"{run!r} holds no finished model: train it to the end with farfield train --resume {run}.")
+    network, _ = load_network(run)
     try:
-        return AutoModelForCausalLM.from_pretrained(run).eval(), AutoTokenizer.from_pretrained(run)
-    except OSError as error:
-        raise ValueError(f"{run!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from None
+        tokenizer = AutoTokenizer.from_pretrained(str(folder) if folder.exists() else run, trust_remote_code=False)
+    except Exception as error:  # whatever transformers or a broken file raises
+        reason = " ".join(str(error).split())[:300]
+        raise ValueError(f"the tokenizer of {run!r} cannot be loaded: {reason}") from None
+    return network.to(chosen_device(device)), tokenizer
 
 
 def _streamer(tokenizer: Any) -> Any:

@@ -42,7 +42,7 @@ class Measuring:
     device: str | None = None
     """Where to compute: cpu, cuda, cuda:1, ...; a GPU if there is one unless given."""
     figure: Path | None = None
-    """Write the figure here, as PNG and SVG."""
+    """Write the figure here: .pdf, or .png and .svg."""
     quiet: Flag = False
     """No progress bar."""
     as_json: Json = False
@@ -51,7 +51,10 @@ class Measuring:
     def model(self, name: str) -> Model:
         """The model of this name, on the chosen device."""
         from farfield.measure.loading import load_model
+        from farfield.theory.figures import figure_path
 
+        if self.figure is not None:
+            figure_path(self.figure)
         return load_model(name, self.training_length, device=self.device)
 
     def text(self, model: Model, tokens: int | None, segment: int | None = None) -> Tokens:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def receptive_command(
-    models: list[str],
+    models: Annotated[list[str], Parameter(negative="")],
     *,
     truncate: Flag = False,
     length: str | None = None,
@@ -68,10 +68,17 @@ def receptive_command(
                 results.append(truncation(model, text, n, windows=js, burn_in=burn_in, chunks=chunks, watch=step))
                 continue
             from farfield.measure import by_attention, by_gradient
+            from farfield.measure.transformers_models import HiddenAttentionError
 
-            results.append(by_attention(model, text, n, epsilons=epsilons, burn_in=burn_in, chunks=chunks, watch=step))
-            if outputs:
-                gradients.append(by_gradient(model, text, n, epsilons=epsilons, outputs=outputs, watch=step))
+            shown = True
+            try:
+                found = by_attention(model, text, n, epsilons=epsilons, burn_in=burn_in, chunks=chunks, watch=step)
+                results.append(found)
+            except HiddenAttentionError as error:
+                shown = False
+                Console(stderr=True).print(Text(f"{error} Only the gradient is measured."))
+            if outputs or not shown:
+                gradients.append(by_gradient(model, text, n, epsilons=epsilons, outputs=outputs or 16, watch=step))
     if options.figure is not None:
         from farfield.measure import receptive_figure, truncation_figure
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -31,7 +32,8 @@ def window_command(
     """Tell how many tokens a head must keep so that at most a share epsilon of its attention is lost, with proof.
 
     Args:
-        encoding: A name from the zoo (`farfield zoo`), or a formula of the bias r(t) such as "-k*t" or "-2*log(t + 1)".
+        encoding: A name from the zoo (`farfield zoo`), a formula of the bias r(t) such as "-k*t" or "-2*log(t + 1)", or
+            the folder of a model, whose configuration gives the heads and layers.
         heads: Heads of the model.
         logit_bound: The largest |q.k|/sqrt(d) that may occur.
         epsilon: The share of attention that may be lost.
@@ -41,6 +43,9 @@ def window_command(
         parameters: Give a parameter its value, as NAME=VALUE; may be repeated.
         as_json: Print one JSON object.
     """
+    if is_model(encoding):
+        _of_model(encoding, logit_bound, epsilon, as_json)
+        return
     found = find(encoding)
     given: dict[str, Any] = dict(values(parameters))
     screen = Console(stderr=True)
@@ -50,6 +55,28 @@ def window_command(
         print(json.dumps(_json(result, epsilon, logit_bound)))
     else:
         _show(Console(), found.name, result, epsilon, logit_bound)
+
+
+def is_model(text: str) -> bool:
+    """Whether a text names a folder or file that holds the configuration of a model."""
+    place = Path(text).expanduser()
+    try:
+        return (place / "config.json").is_file() or (place.suffix == ".json" and place.is_file())
+    except (OSError, ValueError):  # no path at all
+        return False
+
+
+def _of_model(model: str, logit_bound: str, epsilon: str, as_json: bool) -> None:
+    """The windows of a model's layers, from its configuration."""
+    from farfield.commands.inspect import show
+    from farfield.theory.models.inspection import inspect
+
+    found = inspect(model, logit_bound=logit_bound, epsilon=epsilon, name=model.rstrip("/"))
+    if as_json:
+        print(json.dumps(found.json(), indent=1))
+    else:
+        show(Console(), found)
+        Console().print(Text(f"Certified windows hold at every length. {SCOPE}"))
 
 
 def _json(result: Windows, epsilon: str, logit_bound: str) -> dict[str, Any]:

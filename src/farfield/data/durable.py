@@ -72,7 +72,9 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """The sha256 of a file's contents."""
+    """The sha256 of a file's contents; a pipe or a device is refused, because it need not end."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{str(path)!r} cannot be read: it is not a file.")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -204,8 +204,8 @@ def expanded_size(node: Node) -> int:
         return inside[0] * (1 if indices is None else max(1, len(indices)))
     if node.op in DERIVED:
         parts = list(definition(node.op).walk())
-        uses = sum(n.op == "name" for n in parts)
-        return len(parts) + uses * (inside[0] - 1)
+        size = dict(zip("tm", inside, strict=False))
+        return sum(size[str(n.value)] if n.op == "name" else 1 for n in parts)
     return 1 + sum(inside)
 
 

@@ -19,7 +19,7 @@ Rule = TypeVar("Rule")
 
 OPERATORS = {"+": 2, "-": 2, "*": 2, "/": 2, "neg": 1, "**": 2}  # how many arguments each takes
 FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "sin": 1, "cos": 1, "abs": 1, "floor": 1, "min": 2, "max": 2}
-DERIVED = {  # each of one argument, which is called t here
+DERIVED = {  # the first argument is called t here, the second m
     "tanh": "1 - 2/(exp(2*t) + 1)",
     "sigmoid": "1/(1 + exp(-t))",
     "softplus": "log(1 + exp(t))",
@@ -31,8 +31,9 @@ DERIVED = {  # each of one argument, which is called t here
     "cosh": "(exp(t) + exp(-t))/2",
     "sinh": "(exp(t) - exp(-t))/2",
     "tan": "sin(t)/cos(t)",
+    "mod": "t - m*floor(t/m)",
 }
-CALLS = {**FUNCTIONS, **dict.fromkeys(DERIVED, 1)}
+CALLS = {**FUNCTIONS, **dict.fromkeys(DERIVED, 1), "mod": 2}
 OPERATIONS = (*OPERATORS, *FUNCTIONS)
 WAVES = ("sin", "cos")
 SWITCHES = ("where", "min", "max", "abs")  # made of branches
@@ -63,7 +64,7 @@ def reading(name: str, rules: Mapping[str, Rule], more: Iterable[str] = ()) -> d
 
 @cache
 def definition(name: str) -> Node:
-    """The expression in t that a derived function stands for."""
+    """The expression in t (and m) that a derived function stands for."""
     from farfield.formula.grammar import Parser
 
     return Parser(DERIVED[name]).whole()
@@ -71,7 +72,7 @@ def definition(name: str) -> Node:
 
 def expand(node: Node) -> Node:
     """A derived function applied to an argument, written out."""
-    return substitute(definition(node.op), {"t": node.args[0]})
+    return substitute(definition(node.op), dict(zip("tm", node.args, strict=False)))
 
 
 @lru_cache(maxsize=4096)

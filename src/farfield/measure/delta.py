@@ -51,6 +51,8 @@ def changes(inputs: AttentionInputs, full: Tensor, window: int, spreads: Tensor 
     everything = torch.maximum(torch.maximum(_norm(inputs.q.double()), _norm(inputs.spread(inputs.k).double())), sizes)
     centre = values.mean(2, keepdim=True)
     radius = _norm(values - centre).cummax(-1).values[:, :, window:]
+    if inputs.sink is not None:  # whose value is 0
+        radius = torch.maximum(radius, _norm(centre))
     both = _norm(within) + farthest
     bounds = {
         "delta": _norm(full[:, :, window:].double() - within),
@@ -75,7 +77,7 @@ def _norm(x: Tensor) -> Tensor:
 
 def logit_spreads(inputs: AttentionInputs, windows: Sequence[int]) -> list[Tensor]:
     """R = max beyond - min within of q.k, for each window and every row that has keys beyond it: (1, H, N - j) each."""
-    bare = replace(inputs, bias=None, window=None)
+    bare = replace(inputs, bias=None, window=None, own=None, chunk=None)
     n = inputs.k.shape[2]
     spreads = [torch.empty(1, inputs.q.shape[1], n - j, dtype=torch.float64, device=inputs.q.device) for j in windows]
     for a, b, logits in blocks(bare, 0, min(windows)):

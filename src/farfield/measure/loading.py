@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from farfield.data import durable
+from farfield.data.reading import read_json
 from farfield.measure.models import Model, as_model
 from farfield.measure.text import Text, spread
 from farfield.training.runfolder import CONFIG, FINISHED, MODEL, TOKENIZER, read_config, read_settings
@@ -32,32 +34,62 @@ def load_model(name: str, training_length: int | None = None, *, device: str | N
         ValueError: If there is no such model, or it cannot be loaded.
     """
     import torch
+
+    from farfield.training.devices import chosen_device
+
+    place = chosen_device(device)
+    network, identity = load_network(name, dtype=torch.float32 if place.type == "cpu" else "auto")
+    model = as_model(network.to(place), name, training_length)
+    model.identity = identity
+    return model
+
+
+def load_network(name: str, *, dtype: Any = "auto") -> tuple[Any, dict[str, str]]:
+    """A causal language model of a folder or of the hub, whole and as it was saved, and what tells it from others.
+
+    Its own code is never run.
+
+    Raises:
+        ValueError: If there is none, it cannot be loaded, tensors are missing, or the weights are not those that its
+            run noted when it ended.
+    """
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
     import farfield.nn.decoder.model  # noqa: F401 - makes our models known to transformers
-    from farfield.training.devices import chosen_device
 
     folder = Path(name).expanduser()
-    if folder.exists():
-        _check_folder(folder)
-    place = chosen_device(device)
-    shown = logging.is_progress_bar_enabled()
+    if not folder.exists() and is_path(name):
+        raise ValueError(f"There is no folder {name!r}.")
+    identity = _identity_of(folder) if folder.exists() else {}
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
+    logging.set_verbosity_error()  # what it would warn about is refused below
     try:
-        network = AutoModelForCausalLM.from_pretrained(
-            str(folder) if folder.exists() else name,
-            dtype=torch.float32 if place.type == "cpu" else "auto",
-            trust_remote_code=False,
+        network, report = AutoModelForCausalLM.from_pretrained(
+            str(folder) if folder.exists() else name, dtype=dtype, trust_remote_code=False, output_loading_info=True
         )
     except Exception as error:  # whatever transformers, the hub or a broken file raises
         raise ValueError(_cannot_load(name, folder.exists(), error)) from None
     finally:
+        logging.set_verbosity(level)
         if shown:
             logging.enable_progress_bar()
-    model = as_model(network.to(place), name, training_length)
-    model.identity = {"model": name, "weights": _weights(folder, network)}
-    return model
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise ValueError(
+            f"The model {name!r} is not whole: {len(missing)} of its tensors are missing, {missing[0]!r} among them."
+        )
+    if not folder.exists() and (commit := getattr(network.config, "_commit_hash", None)):
+        identity = {"model": name, "weights": str(commit)}
+    return network.eval(), identity
+
+
+def is_path(name: str) -> bool:
+    """Whether a text names a folder, existing or not, rather than a model of the hub: the hub is then not asked."""
+    first, slash, rest = name.partition("/")
+    usual = first in ("runs", "study", "models", "checkpoints", "out", "output", "outputs", "results")
+    return name.startswith(("/", ".", "~")) or "/" in rest or bool(slash and (usual or Path(first).is_dir()))
 
 
 def _check_folder(folder: Path) -> None:
@@ -81,16 +113,21 @@ def _cannot_load(name: str, is_folder: bool, error: Exception) -> str:
     return f"There is no folder {name!r}, and no model of this name could be had from the Hugging Face hub: {reason}"
 
 
-def _weights(folder: Path, network: Any) -> str:
-    """What tells these weights from others: the digest that a run noted, else size and time of the files."""
-    if not folder.exists():
-        return str(getattr(network.config, "_commit_hash", None))
-    try:
-        return str(json.loads((folder / FINISHED).read_bytes())["sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
-        files = sorted(folder.glob("*.safetensors")) + sorted(folder.glob("*.bin"))
-        stamps = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files]
-        return hashlib.sha256(json.dumps(stamps).encode()).hexdigest()
+def _identity_of(folder: Path) -> dict[str, str]:
+    """The digests of a folder's weights and configuration as they are; refuses weights that are not those noted."""
+    _check_folder(folder)
+    files = sorted(folder.glob("*.safetensors")) + sorted(folder.glob("*.bin"))
+    digests = {file.name: durable.sha256_of(file) for file in files}
+    if (folder / FINISHED).exists():
+        noted = read_json(folder / FINISHED).get("sha256")
+        if digests.get(MODEL) != noted:
+            raise ValueError(
+                f"The weights {str(folder / MODEL)!r} are not those with which the run ended ({FINISHED} has another "
+                "sha256): they were damaged or exchanged."
+            )
+    config = json.dumps(read_config(folder), sort_keys=True)
+    whole = json.dumps(digests, sort_keys=True)
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in (("weights", whole), ("config", config))}
 
 
 def settings_of(name: str) -> Settings | None:

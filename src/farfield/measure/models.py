@@ -8,7 +8,7 @@ Shapes: B samples, N tokens, K scored tokens, D width, H heads, V words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from farfield.formula import Formula
+from farfield.measure.inputs import AttentionInputs, Window
 from farfield.nn.decoder.loss import token_losses
 
-Window = int | Sequence[int] | None
 LOGIT_BYTES = 64 << 20  # what the logits of a few rows may take
 
 
@@ -27,46 +27,6 @@ class Visit(Protocol):
     """What is called with the queries, keys and values of each layer while a model reads."""
 
     def __call__(self, layer: int, inputs: AttentionInputs) -> None: ...
-
-
-@dataclass(frozen=True)
-class AttentionInputs:
-    """What one layer attends with: q is (B, H, N, D); k, v may have fewer heads; bias is (H, N) or None."""
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    bias: Tensor | None
-    scale: float
-    window: Window
-
-    def bias_or_zero(self) -> Tensor:
-        """The bias of each head by distance in float64, 0 where the model has none."""
-        if self.bias is None:
-            return torch.zeros(self.q.shape[1], self.k.shape[2], dtype=torch.float64, device=self.q.device)
-        return self.bias[:, : self.k.shape[2]].double()
-
-    def spread(self, x: Tensor) -> Tensor:
-        """Keys or values with one head for each query head."""
-        return x.repeat_interleave(self.q.shape[1] // x.shape[1], 1)
-
-    def attend(self, window: Window = None, *, skip: bool = False) -> tuple[Tensor, Tensor]:
-        """The attention output of every query within a window, and the log-sum-exp, in the type of the model."""
-        from farfield.nn.attention.api import attention
-
-        return attention(self.q, self.k, self.v, self.bias, window=window, scale=self.scale, skip=skip, return_lse=True)
-
-    def beyond(self, window: int) -> AttentionInputs:
-        """The queries from `window` on with the keys beyond their windows: attention of its own.
-
-        The keys beyond the window of query i are those up to i - window: the first query that has any stands at its
-        own, with the bias moved by the window.
-        """
-        n = self.k.shape[2]
-        bias = None if self.bias is None else self.bias[:, window:n]
-        return AttentionInputs(
-            self.q[:, :, window:], self.k[:, :, : n - window], self.v[:, :, : n - window], bias, self.scale, None
-        )
 
 
 @dataclass
@@ -83,6 +43,7 @@ class Model:
         width: Of the hidden states.
         inner: Width of the feed-forward layers.
         longest: Where its positions end, if they do.
+        stretched: What was done to its positions after training, in one sentence; empty if nothing.
         identity: What a saved result is checked against.
     """
 
@@ -95,6 +56,7 @@ class Model:
     width: int
     inner: int
     longest: int | None = None
+    stretched: str = ""
     identity: dict[str, Any] = field(default_factory=dict)
 
     # Whether the first n losses of a longer text are those of a text of n tokens: true of every causal model, unless
@@ -110,7 +72,8 @@ class Model:
         """The encoding as a person calls it."""
         config = self.network.config
         known = getattr(config, "encoding", None)
-        return str(known) if known else {"bloom": "alibi"}.get(config.model_type, config.model_type)
+        alibi = config.model_type in ("bloom", "mpt") or getattr(config, "alibi", False) is True
+        return str(known) if known else "alibi" if alibi else config.model_type
 
     def states(self, ids: Tensor, window: Window = None) -> Tensor:
         """What the output layer reads, (B, N, D)."""
@@ -230,6 +193,11 @@ def as_model(network: Any, name: str = "the model", training_length: int | None 
 
     network = network.eval()
     config = network.config
+    if getattr(config, "is_encoder_decoder", False):
+        raise ValueError(
+            f"{name} is an encoder-decoder ({config.model_type}), which reads a second text; "
+            "only causal language models are measured."
+        )
     sizes = sizes_of(config)
     sizes["training_length"] = training_length or sizes["training_length"]
     if config.model_type == "farfield":

@@ -7,6 +7,7 @@ tokens only. Sliding window inference has no such tokens; the loss at each posit
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -107,7 +108,8 @@ def evaluate(
             "cut", "constant", the name of an encoding, or a formula such as "r - 2*log(t/m)".
         level: The largest rise of perplexity that still counts as extrapolation.
         batch: Samples read at once; halved where it does not fit, with the same result.
-        out: A folder for the results, written score by score; a second call goes on where the first stopped.
+        out: A folder for the results, written score by score; a second call goes on where the first stopped. Nothing
+            is kept for a network of yours (`as_model`), which nothing tells from others.
         watch: Called with what is being measured, the tokens done and the tokens to do.
         say: Called with one sentence on the memory that is expected, before anything is measured.
 
@@ -119,7 +121,7 @@ def evaluate(
     """
     training_length = training_length_of(model)
     wanted = parse_lengths(lengths, training_length)
-    notes = notes_on(wanted, training_length)
+    notes = notes_on(wanted, training_length) + ([model.stretched] if model.stretched else [])
     wanted, ended = possible_lengths(model, wanted)
     check_text(text.span, wanted, f"The {text.about.get('split', '')} text".replace("  ", " "))
     conditions = list_conditions(model, wanted, protocols, stride, window, epsilon, tails)
@@ -141,7 +143,8 @@ def score_all(
 ) -> tuple[list[Score], Path | None]:
     """The scores of conditions, in their order, and where they are kept; those that are kept are not measured again."""
     about = {"version": VERSION, "training_length": model.training_length, **model.identity, **text.about}
-    store = Store(out, about)
+    about["tokens"] = hashlib.sha256(np.ascontiguousarray(text.ids, dtype=np.int64).tobytes()).hexdigest()
+    store = Store(out if model.identity else None, about)  # without an identity old and new weights would be mixed up
     rows: dict[int, Score] = {}
     # The longest first: its chunks hold the shorter ones that start where they do. Where windows are timed against
     # the full length, nothing is shared.

@@ -28,7 +28,6 @@ from farfield.measure.text import Text
 from farfield.measure.windows import receptive_fields
 from farfield.theory.fields.receptive import exact_epsilon
 
-BLOCK_BYTES = 64 << 20  # what the attention weights of a block may take
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
@@ -37,20 +36,7 @@ def blocks(inputs: AttentionInputs, sample: int, first: int) -> Iterator[tuple[i
 
     Keys in the future of a query, and those beyond the window in force, have minus infinity.
     """
-    q, k = inputs.q[sample].double(), inputs.spread(inputs.k)[sample].double()
-    heads, n = q.shape[0], k.shape[1]
-    line = inputs.bias_or_zero()
-    if inputs.window is not None:
-        each = torch.as_tensor(inputs.window, device=q.device).expand(heads)
-        line = line.masked_fill(torch.arange(n, device=q.device) >= each[:, None], float("-inf"))
-    size = max(1, BLOCK_BYTES // (8 * heads * n))
-    position = torch.arange(n, device=q.device)
-    for a in range(first, n, size):
-        b = min(n, a + size)
-        t = position[a:b, None] - position[:b]
-        logits = q[:, a:b] @ k[:, :b].mT * inputs.scale
-        logits += line[:, t.clamp(min=0)]
-        yield a, b, logits.masked_fill_(t < 0, float("-inf"))
+    yield from inputs.logits(sample, first, inputs.window)
 
 
 def by_distance(values: Tensor, beyond: float = 0.0) -> Tensor:
@@ -193,9 +179,10 @@ def by_attention(
 
     def visit(layer: int, inputs: AttentionInputs) -> None:
         for _, _, logits in blocks(inputs, 0, burn_in):
-            held = by_distance(logits.softmax(-1))
+            taken = inputs.sink_share(logits.logsumexp(-1))[..., None]
+            held = by_distance(logits.softmax(-1) * (1 - taken))
             mass[layer, :, : held.shape[2]] += held.sum(1).cpu().numpy()
-            running = held.cumsum(-1)
+            running = held.cumsum(-1) + taken  # what a sink holds lies at no distance: no window loses it
             for e, epsilon in enumerate(exact):
                 fields = _smallest(running, epsilon).cpu().numpy()
                 for head in range(model.heads):

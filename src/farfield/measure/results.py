@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from farfield.data import durable
+from farfield.data.reading import read_json
 from farfield.measure.models import Window
 from farfield.measure.protocols import Chunk, non_overlapping, sliding
 from farfield.measure.statistics import relative_change
 
 PROTOCOLS = ("non-overlapping", "sliding", "windowed", "tail")
-VERSION = 2  # of what is saved
+VERSION = 3  # of what is saved
 
 
 @dataclass(frozen=True)
@@ -98,10 +101,10 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"evaluation-{digest}.json"
         try:
-            kept = json.loads(self.path.read_bytes())
+            kept = read_json(self.path)
             if kept["about"] == self.about:
-                self.rows = [vars(Score(**row)) for row in kept["rows"]]
-        except (OSError, ValueError, KeyError, TypeError):
+                self.rows = [vars(TypeAdapter(Score).validate_python(row)) for row in kept["rows"]]
+        except (ValueError, KeyError, TypeError):
             self.rows = []  # nothing there yet, or not ours
 
     def find(self, condition: Condition) -> Score | None:

@@ -21,7 +21,7 @@ import numpy as np
 from farfield.measure.statistics import draws, two_levels
 
 LEVEL = 0.02  # how far perplexity may rise and still count as level
-LEAST_GAIN = 0.05  # nats that context must gain within the training length, or a level curve says nothing
+LEAST_GAIN = 0.03  # nats that context must gain within the training length, more than LEVEL, to be missed at all
 SIGMAS = 2  # standard errors that an answer keeps from LEVEL
 ROSE, STAYED, UNKNOWN = "rose", "level", "cannot be told"
 
@@ -111,7 +111,8 @@ class Extrapolation:
             held = "holds" if self.by_definition else "fails"
             text += f" The paper's Definition {held}: the largest change either way is {self.largest_change:.2%}."
         if self.context_gain is not None and not self.uses_context and self.answer == UNKNOWN:
-            text += f" It gains {self.context_gain[0]:.2f} nats from context, and cannot lose what it does not use."
+            nats = max(0.0, self.context_gain[0])
+            text += f" It gains {nats:.2f} nats from context, and cannot lose what it does not use."
         return text
 
     def json(self) -> dict[str, object]:

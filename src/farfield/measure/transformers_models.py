@@ -1,27 +1,35 @@
 """Causal language models of transformers: their losses as they are, and their attention through its interface.
 
 transformers hands queries, keys and values to a function that can be chosen by name. The one registered here is ours:
-it takes O(n) memory, can be cut at a window, and shows what it is given. BLOOM, whose attention does not go through
-the interface, is given ours in its place; its bias is ALiBi's.
+it can be cut at a window, and shows what it is given: windows, chunks, sinks and soft caps are part of that. BLOOM, MPT
+and Falcon, whose attention does not go through the interface, are given ours in its place (own_attention.py). Before
+ours is used for a measurement it must give what the model's own gives, on a few tokens.
 """
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from farfield.formula import Formula
-from farfield.measure.models import AttentionInputs, Model, Visit, Window
+from farfield.measure.inputs import AttentionInputs, narrower
+from farfield.measure.models import Model, Visit, Window
+from farfield.measure.own_attention import OWN, attended, own_bias
 
 NAME = "farfield"  # under which transformers knows our attention
-_UNKNOWN = ("softcap", "s_aux", "position_bias")  # what an attention may ask for that ours does not do
+TRIED = 24  # tokens on which our attention must agree with the model's own
+_UNKNOWN = ("position_bias", "head_mask")  # what an attention may ask for that ours does not do
 _watched: ContextVar[tuple[Window, Visit | None]] = ContextVar("watched", default=(None, None))
+
+
+class HiddenAttentionError(ValueError):
+    """The attention of a model can be neither seen nor cut; its losses and gradients can be measured."""
 
 
 def sizes_of(config: Any) -> dict[str, Any]:
@@ -32,14 +40,34 @@ def sizes_of(config: Any) -> dict[str, Any]:
         return next((v for name in names if isinstance(v := getattr(config, name, None), int) and v > 0), None)
 
     width = first("hidden_size", "n_embd", "d_model") or 1
+    stated = first("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+    original, kind = original_length(config)
+    said = ""
+    if original is not None and original != stated:
+        said = f"1x is the original training length of {original} tokens, before {kind} stretched the positions" + (
+            f" to {stated}." if stated else "."
+        )
     return {
-        "training_length": first("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
+        "training_length": original or stated,
+        "stretched": said,
         "layers": first("num_hidden_layers", "n_layer", "n_layers") or 1,
         "heads": first("num_attention_heads", "n_head", "n_heads") or 1,
         "words": first("vocab_size") or 1,
         "width": width,
         "inner": first("intermediate_size", "n_inner", "ffn_dim") or 4 * width,
     }
+
+
+def original_length(config: Any) -> tuple[int | None, str]:
+    """The length of training before rotary positions were stretched (YaRN and the like), and what stretched them."""
+    found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    if isinstance(found.get("full_attention"), dict):
+        found = found["full_attention"]
+    kind = found.get("rope_type", found.get("type", "default"))
+    if kind in ("default", None):
+        return None, ""
+    length = found.get("original_max_position_embeddings") or getattr(config, "original_max_position_embeddings", None)
+    return (int(length) if length else None), str(kind)
 
 
 def position_limit(network: Any) -> int | None:
@@ -59,15 +87,46 @@ class TransformersModel(Model):
     """A causal language model of transformers."""
 
     _linear: bool | None = None
+    _agrees: bool | None = None
 
     def states(self, ids: Tensor, window: Window = None) -> Tensor:
-        if window is None and _watched.get()[1] is None:
+        if window is None and _watched.get()[1] is None and not self._needs_ours(ids.shape[1]):
             return self._read(input_ids=ids)
+        self._compare_attention()
         with self._our_attention(window):
             return self._read(input_ids=ids)
 
     def states_of_embedded(self, x: Tensor) -> Tensor:
-        return self._read(inputs_embeds=x)
+        if not self._needs_ours(x.shape[1]):
+            return self._read(inputs_embeds=x)
+        with self._our_attention(None):
+            return self._read(inputs_embeds=x)
+
+    def _needs_ours(self, length: int) -> bool:
+        """MPT's own attention ends at max_seq_len, where its table of biases ends; ALiBi itself does not."""
+        config = self.network.config
+        return config.model_type == "mpt" and length > config.max_seq_len
+
+    @torch.no_grad()
+    def _compare_attention(self) -> None:
+        """Refuse to measure with our attention where it does not give what the model's own gives."""
+        if self._agrees is None:
+            token = _watched.set((None, None))
+            try:
+                length = min(TRIED, self.longest or TRIED, self.training_length or TRIED)
+                ids = torch.arange(length, device=self.device)[None] % self.words
+                own = self._read(input_ids=ids).float()
+                with self._our_attention(None):
+                    ours = self._read(input_ids=ids).float()
+                close = 1e-3 if next(self.network.parameters()).dtype == torch.float32 else 0.1
+                self._agrees = bool((own - ours).abs().max() <= close * own.abs().max().clamp(min=1e-6))
+            finally:
+                _watched.reset(token)
+        if not self._agrees:
+            raise HiddenAttentionError(
+                f"The attention of a {self.network.config.model_type} model cannot be followed: "
+                "computed from its queries, keys and values it does not give what the model gives."
+            )
 
     def _read(self, **inputs: Tensor) -> Tensor:
         """The last hidden states, or the logits themselves where the output layer is more than a linear map."""
@@ -123,9 +182,10 @@ class TransformersModel(Model):
     @contextmanager
     def _our_attention(self, window: Window) -> Iterator[None]:
         with ExitStack() as undo:
-            if _is_bloom(self.network):
-                for module in _bloom_attentions(self.network):
-                    module.forward = types.MethodType(_bloom_forward, module)
+            own = [module for module in self.network.modules() if type(module).__name__ in OWN]
+            if own:
+                for module in own:
+                    module.forward = partial(_in_place, OWN[type(module).__name__], module)
                     undo.callback(delattr, module, "forward")
             else:
                 undo.enter_context(_interface(self.network))
@@ -134,32 +194,13 @@ class TransformersModel(Model):
             yield
 
     def formula_of(self, layer: int, head: int) -> tuple[Formula, dict[str, float]] | None:
-        if not _is_bloom(self.network):
-            return None
-        from farfield import zoo
-
-        formula = zoo.find("alibi").formula
-        assert formula is not None
-        return formula, {"k": float(_bloom_slopes(self.heads)[head])}
+        bias = own_bias(self.network)
+        return None if bias is None else (bias.formula, bias.values_of(head, 0))
 
     def attention_scores(self, length: int) -> int:
-        if getattr(self.network.config, "_attn_implementation", "eager") == "sdpa" and not _is_bloom(self.network):
+        if getattr(self.network.config, "_attn_implementation", "eager") == "sdpa" and own_bias(self.network) is None:
             return 0
         return 3 * self.heads  # the scores, the masked scores, the softmax
-
-
-def _is_bloom(network: Any) -> bool:
-    return network.config.model_type == "bloom"
-
-
-def _bloom_attentions(network: Any) -> list[Any]:
-    return [module for module in network.modules() if type(module).__name__ == "BloomAttention"]
-
-
-def _bloom_slopes(heads: int) -> list[float]:
-    from farfield import zoo
-
-    return [zoo.number(s) for s in zoo.slopes(heads)]
 
 
 @contextmanager
@@ -170,7 +211,7 @@ def _interface(network: Any) -> Iterator[None]:
     ALL_ATTENTION_FUNCTIONS.register(NAME, _attend)
     before = network.config._attn_implementation
     if not network._can_set_attn_implementation():
-        raise ValueError(
+        raise HiddenAttentionError(
             f"The attention of a {network.config.model_type} model cannot be seen or cut at a window: "
             "it does not go through transformers' attention interface."
         )
@@ -181,42 +222,38 @@ def _interface(network: Any) -> Iterator[None]:
         network.set_attn_implementation(before)
 
 
-def _both(window: Window, own: int | None, heads: int) -> Window:
-    """The narrower of the window that was asked for and the model's own."""
-    if own is None or window is None:
-        return own if window is None else window
-    each = [window] * heads if isinstance(window, int) else window
-    return [min(w, own) for w in each]
-
-
 def _attend(module: Any, q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor | None, **given: Any) -> Any:
     """What transformers calls: (B, H, N, D) in, (B, N, H, D) out."""
     unknown = [name for name in _UNKNOWN if given.get(name) is not None]
     if unknown or attention_mask is not None:
-        raise ValueError(f"The attention of this model uses {(unknown or ['a mask'])[0]}, which cannot be followed.")
+        raise HiddenAttentionError(
+            f"The attention of this model uses {(unknown or ['a mask'])[0]}, which cannot be followed."
+        )
     window, visit = _watched.get()
-    window = _both(window, given.get("sliding_window"), q.shape[1])
+    own = given.get("sliding_window")
     scale = given.get("scaling")
-    scale = q.shape[3] ** -0.5 if scale is None else float(scale)
-    out = _attended(module.layer_idx, AttentionInputs(q, k, v, None, scale, window), visit)
-    return out.transpose(1, 2).contiguous(), None
+    inputs = AttentionInputs(
+        q, k, v, None,
+        scale=q.shape[3] ** -0.5 if scale is None else float(scale),
+        window=narrower(window, own, q.shape[1]),
+        own=own,
+        chunk=_chunk(module),
+        soft_cap=given.get("softcap"),
+        sink=given.get("s_aux"),
+    )  # fmt: skip
+    return attended(module.layer_idx, inputs, visit).transpose(1, 2).contiguous(), None
 
 
-def _bloom_forward(
-    module: Any, hidden_states: Tensor, residual: Tensor, alibi: Tensor, attention_mask: Any, **given: Any
-) -> tuple[Tensor, None]:
-    """BLOOM's attention, computed by ours: the same numbers in O(n) memory."""
-    q, k, v = module._reshape(module.query_key_value(hidden_states))
-    slopes = torch.tensor(_bloom_slopes(module.num_heads), device=q.device)
-    bias = -slopes[:, None] * torch.arange(k.shape[2], device=q.device)
+def _chunk(module: Any) -> int | None:
+    """The chunks of Llama 4's layers with rotation, which only its mask knows."""
+    config = getattr(module, "config", None)
+    kinds, layer = getattr(config, "layer_types", None), getattr(module, "layer_idx", None)
+    if not kinds or layer is None or kinds[layer] != "chunked_attention":
+        return None
+    return getattr(config, "attention_chunk_size", None)
+
+
+def _in_place(forward: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+    """Our forward in the place of a module's own, with what is watched now."""
     window, visit = _watched.get()
-    out = _attended(module.layer_idx, AttentionInputs(q, k, v, bias, module.inv_norm_factor, window), visit)
-    return module.dense(out.transpose(1, 2).flatten(2)) + residual, None
-
-
-def _attended(layer: int, inputs: AttentionInputs, visit: Visit | None) -> Tensor:
-    from farfield.nn.attention.api import attention
-
-    if visit is not None:
-        visit(layer, inputs)
-    return attention(inputs.q, inputs.k, inputs.v, inputs.bias, window=inputs.window, scale=inputs.scale)
+    return forward(module, window, visit, *args, **kwargs)

@@ -87,17 +87,11 @@ class LostMass:
             some = [h for h, w in enumerate(windows) if min(w, n) == window]
             self.rows += len(some) * n * inputs.q.shape[0]
             if window < n:
-                certified, measured = lost_mass(_heads(inputs, some), window)
+                certified, measured = lost_mass(inputs.some_heads(some), window)
                 self.certified = max(self.certified, float(certified.max()))
                 self.measured = max(self.measured, float(measured.max()))
                 self._sums[0] += float(certified.sum())
                 self._sums[1] += float(measured.sum())
-
-
-def _heads(inputs: AttentionInputs, some: list[int]) -> AttentionInputs:
-    k, v = inputs.spread(inputs.k), inputs.spread(inputs.v)
-    bias = None if inputs.bias is None else inputs.bias[some]
-    return AttentionInputs(inputs.q[:, some], k[:, some], v[:, some], bias, inputs.scale, None)
 
 
 def lost_mass(inputs: AttentionInputs, window: int) -> tuple[Tensor, Tensor]:
@@ -118,7 +112,12 @@ def far_bound(inputs: AttentionInputs, window: int) -> Tensor:
     q = _norms(inputs.q)[:, :, window:]
     k = _norms(inputs.spread(inputs.k))[:, :, : n - window].cummax(-1).values
     log_tail = inputs.bias_or_zero()[:, window:n].logcumsumexp(-1)
-    return abs(inputs.scale) * q * k + log_tail
+    largest = abs(inputs.scale) * q * k
+    if inputs.soft_cap is not None:
+        largest = largest.clamp(max=inputs.soft_cap)
+    if inputs.key_bias is not None:
+        largest = largest + inputs.key_bias[:, : n - window].double().cummax(-1).values
+    return largest + log_tail
 
 
 def _norms(x: Tensor) -> Tensor:

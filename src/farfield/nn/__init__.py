@@ -4,6 +4,8 @@ What it offers stands in `__init__.pyi`, and is imported when it is first used.
 """
 
 import importlib
+import sys
+from types import ModuleType
 from typing import Any
 
 import lazy_loader
@@ -12,9 +14,17 @@ _lazily, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "attention":  # the module, which can be called as the function
-        return importlib.import_module("farfield.nn.attention")
+    if name == "attention":
+        return importlib.import_module("farfield.nn.attention").attention
     return _lazily(name)
 
 
-globals().pop("__lazy_shadowed__", None)  # lazy_loader would put the function in the place of that module
+class _Package(ModuleType):
+    """Here `attention` is the function, also after the import system has put the module of that name in its place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value.attention if name == "attention" and isinstance(value, ModuleType) else value)
+
+
+sys.modules[__name__].__class__ = _Package
+globals().pop("__lazy_shadowed__", None)  # lazy_loader's own way of doing this, which loses the submodules

@@ -93,7 +93,8 @@ class Bias(nn.Module):
             return self._at(offset, n, layer).to(device)
         place = torch.device("cpu" if device is None else device)
         if self._kept is None or self._kept.shape[1] < offset + n or self._kept.device != place:
-            self._kept = self._at(0, offset + n, layer).to(place)
+            before = 0 if self._kept is None else self._kept.shape[1] + self._kept.shape[1] // 2
+            self._kept = self._at(0, max(offset + n, before), layer).to(place)  # ahead: decoding asks for one more each
         return self._kept[:, offset : offset + n]
 
     def values_of(self, head: int, layer: int = 0) -> dict[str, float]:

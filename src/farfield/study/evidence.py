@@ -23,7 +23,7 @@ from farfield.theory.fields.receptive import leak
 
 PAPER_LENGTHS, PAPER_HEADS = (512, 9216), 8
 CODES = {CONVERGES: 0.0, MIXED: 0.5, DIVERGES: 1.0}  # of verdicts, to be ranked
-AS_TRAINED = "as trained"
+AS_TRAINED, CUT = "as trained", "cut"
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,11 @@ class Observation:
     Attributes:
         predicted: The leak, or the TRF.
         verdict: On the series that was in force.
-        seen: The rise, the change of perplexity, or the ERF; of a trained model.
+        seen: The rise, the far-field damage, or the ERF; of a trained model.
         control: The same of the untrained one.
         paper_leak: The leak of the encoding in the paper's geometry, if it is known before training.
         tail: Of an intervention.
+        change: Of an intervention: the change of perplexity against 1x.
     """
 
     encoding: str
@@ -68,6 +69,7 @@ class Observation:
     control: float
     paper_leak: float | None = None
     tail: str = ""
+    change: float = float("nan")
 
 
 @cache
@@ -121,6 +123,10 @@ def of_control(point: Observation) -> float:
     return point.control
 
 
+def of_change(point: Observation) -> float:
+    return point.change
+
+
 class Evidence:
     """The observations of a study and their correlations; each is computed once."""
 
@@ -143,15 +149,20 @@ class Evidence:
 
     @cached_property
     def interventions(self) -> list[Observation]:
-        """Leak and change of perplexity against 1x, for every model and every tail that it was given, its own too."""
+        """Leak and far-field damage, for every model and every tail that it was given, its own too.
+
+        The damage is perplexity at the longest length over that of the same model with its heads cut at the training
+        length, minus 1. The cut itself is left out: its leak and its damage are 0 by definition.
+        """
         points = []
         for record in self.study.records:
             untrained = {one["tail"]: one for one in record["control"]["interventions"]}
             for one in record["interventions"]:
-                if one["leak"] is not None and one["tail"] in untrained:
-                    changes = one["change"][0], untrained[one["tail"]]["change"][0]
-                    share, verdict = one["leak"], one["verdict"]
-                    points.append(Observation(*_named(record), share, verdict, *changes, tail=one["tail"]))
+                if one["leak"] is not None and one["tail"] in untrained and one["tail"] != CUT:
+                    seen = _damage(one, record)
+                    control = _damage(untrained[one["tail"]], record["control"])
+                    about = {"tail": one["tail"], "change": one["change"][0]}
+                    points.append(Observation(*_named(record), one["leak"], one["verdict"], seen, control, **about))
         return points
 
     def heads(self, epsilon: str = "0.01", which: str = "trf_of_rows") -> list[Observation]:
@@ -174,12 +185,12 @@ class Evidence:
 
     @cached_property
     def dose(self) -> Correlation | None:
-        """Leak and change of perplexity over interventions."""
+        """Leak and far-field damage over interventions."""
         return correlated(self.interventions, by_leak)
 
     @cached_property
     def dose_by_verdict(self) -> Correlation | None:
-        """The verdict on the changed series and the change of perplexity, over interventions."""
+        """The verdict on the changed series and the far-field damage, over interventions."""
         return correlated(self.interventions, by_verdict)
 
     @cached_property
@@ -189,12 +200,17 @@ class Evidence:
 
     @cached_property
     def within_models(self) -> list[float]:
-        """Leak and change of perplexity over the interventions on one model, for each model."""
+        """Leak and far-field damage over the interventions on one model, for each model."""
         models: dict[tuple[str, str, int], list[Observation]] = {}
         for point in self.interventions:
             models.setdefault((point.encoding, point.corpus, point.seed), []).append(point)
         ranks = [rank_correlation([p.predicted for p in own], [p.seen for p in own]) for own in models.values()]
         return [rank for rank in ranks if rank is not None]
+
+
+def _damage(intervention: dict[str, Any], part: dict[str, Any]) -> float:
+    """Perplexity with a tail over that with a cut, minus 1, from their changes against 1x."""
+    return float((1 + intervention["change"][0]) / (1 + part["cut"]["change"][0]) - 1)
 
 
 def _named(record: dict[str, Any]) -> tuple[str, str, int]:

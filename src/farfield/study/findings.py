@@ -23,6 +23,7 @@ from farfield.study.evidence import (
     by_verdict,
     correlated,
     known_before_training,
+    of_change,
     of_control,
 )
 from farfield.study.published import published
@@ -51,13 +52,13 @@ def too_small(study: Study) -> list[str]:
         reasons.append(
             "The preset tiny trains for seconds: it tests the machinery, and its models have learned nothing."
         )
-    entries = list(study.entries.values())
-    weak = [e for e in entries if e.gain is not None and not gains(*e.gain)]
-    if 2 * len(weak) >= len(entries):
+    level = [e for e in study.entries.values() if e.answer != ROSE]  # what rose had something to lose
+    weak = [e for e in level if e.gain is not None and not gains(*e.gain)]
+    if weak and 2 * len(weak) >= len(level):
         least, most = (choose(e.gain[0] for e in weak if e.gain) for choose in (min, max))
         reasons.append(
-            f"{len(weak)} of {len(entries)} models gain less than {LEAST_GAIN} nats from context within the training "
-            f"length ({least:.2f} to {most:.2f}): they cannot lose what they do not use."
+            f"{len(weak)} of {len(level)} models that do not rise gain less than {LEAST_GAIN} nats from context within "
+            f"the training length ({least:.2f} to {most:.2f}): they cannot lose what they do not use."
         )
     few = min(record["test"]["segments"] for record in study.records)
     if few < ENOUGH_SEGMENTS:
@@ -167,7 +168,7 @@ def take_home(study: Study, evidence: Evidence) -> str:
     )
     return (
         f"What happens at {study.farthest:g} times the training length {follows}: over {dose.points} interventions on "
-        f"trained models the change of perplexity has a rank correlation of {dose.text} with it{beside}{sizes}."
+        f"trained models the far-field damage has a rank correlation of {dose.text} with it{beside}{sizes}."
     )
 
 
@@ -244,12 +245,15 @@ def _dose(study: Study, evidence: Evidence) -> Finding | None:
     untrained = (
         ""
         if control is None
-        else (f" Untrained, the same networks change {still} (rank correlation {control.value:.2f}).")
+        else f" Untrained, the damage to the same networks is {still} (rank correlation {control.value:.2f})."
     )
+    change = correlated(evidence.interventions, by_leak, of_change)
+    against = "" if change is None else f"; with the change against 1x in its place {change.text}"
     return Finding(
-        f"Changing nothing but the bias beyond the training length changes perplexity at {study.farthest:g}x, against "
-        f"1x, {spread}: rank correlation with the leak of what was done {dose.text}{inside} over {dose.points} "
-        f"interventions{beside}.{untrained}",
+        f"Changing nothing but the bias beyond the training length changes the far-field damage D (perplexity at "
+        f"{study.farthest:g}x over that with heads cut at the training length, minus 1) {spread}: its rank correlation "
+        f"with the leak of what was done is {dose.text}{inside} over {dose.points} interventions{against}{beside}."
+        f"{untrained}",
         None if dose.positive is None else dose.positive and (verdict is None or dose.value > abs(verdict.value)),
     )
 

@@ -36,8 +36,10 @@ TWINS = (
     "-1.01*log(1 + k*t)",  # converges, and leaks as inverse does
     "log(exp(-k*t) + 0.000001)",  # diverges, and leaks hardly more than alibi
 )
-# What is put in the place of the bias beyond the training length of every trained model (measure/tails.py).
-TAILS = ("cut", "r - 2*log(t/m)", "r - log(t/m)", "alibi", "inverse", "constant")
+# What takes the place of the bias beyond the training length of every trained model (measure/tails.py). The last two
+# set the verdict against the leak: one diverges and leaks little, the other converges and leaks nearly as a constant.
+SLOW = "c - 2*log(1 + t/(16*m))"
+TAILS = ("cut", "r - 2*log(t/m)", "r - log(t/m)", "alibi", "inverse", "constant", "c - 4", SLOW)
 # The paper's data sets, by the corpora that are these or declare that they stand for one.
 STANDS_FOR = {name: name for name in ("wikitext-103", "books", "github", "wikibook")} | {"python": "github"}
 PAPER_CORPORA = ("wikitext-103", "books", "github", "wikibook")

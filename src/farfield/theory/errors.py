@@ -22,6 +22,13 @@ class OutsideCoqError(ValueError):
     """The statement is outside what can be written for Coq; the sentence says why."""
 
 
+class ZeroWeightsError(ValueError):
+    """All weights are 0, so there is nothing to see."""
+
+    def __init__(self, text: str):
+        super().__init__(f"all weights of {text} are 0, so it has no receptive field")
+
+
 class UndefinedError(Exception):
     """The formula has no value for large t (or for these parameters)."""
 

@@ -60,13 +60,26 @@ def look(i: int) -> dict[str, Any]:
     }
 
 
-def save(figure: Any, path: str | Path) -> list[Path]:
-    """Write a figure as PNG and SVG beside each other, whichever of the two the path names."""
+def figure_path(path: str | Path) -> Path:
+    """The place of a figure, checked before any work is done.
+
+    Raises:
+        ValueError: if it does not end in .png, .svg or .pdf, or its folder does not exist.
+    """
     target = Path(path)
-    if target.suffix.lower() not in (".png", ".svg"):
-        raise ValueError(f"a figure is written as .png and .svg, not '{target.suffix or target.name}'")
+    if target.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"a figure is written as .png, .svg or .pdf, not '{target.suffix or target.name}'")
     if not target.parent.is_dir():
         raise ValueError(f"the folder {target.parent} does not exist")
+    return target
+
+
+def save(figure: Any, path: str | Path) -> list[Path]:
+    """Write a figure: as PDF where the path ends so, else as PNG and SVG beside each other."""
+    target = figure_path(path)
+    if target.suffix.lower() == ".pdf":
+        figure.savefig(target, bbox_inches="tight", metadata={"CreationDate": None})
+        return [target]
     written = [target.with_suffix(".png"), target.with_suffix(".svg")]
     figure.savefig(written[0], bbox_inches="tight")
     figure.savefig(written[1], bbox_inches="tight", metadata={"Date": None})

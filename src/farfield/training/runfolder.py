@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.data import durable
+from farfield.data.reading import read_json
 from farfield.data.tokenizer import for_transformers
 from farfield.training.checkpoint import Checkpoint, newest_checkpoint
 from farfield.training.settings import LATER, Settings, difference, settings_from, with_new_names
@@ -46,15 +47,7 @@ def read_config(run: Path) -> dict[str, Any]:
     path = run / CONFIG
     if not path.exists():
         raise ValueError(f"{str(run)!r} is not a run folder: it has no {CONFIG}.")
-    try:
-        if path.stat().st_size > 1 << 20:
-            raise ValueError("longer than 1 MB")
-        config = json.loads(path.read_bytes())
-        if not isinstance(config, dict):
-            raise ValueError("not a table")
-        return config
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{str(path)!r} cannot be read as a configuration: {error}.") from None
+    return read_json(path, 1 << 20)
 
 
 def read_metrics(run: Path) -> list[dict[str, Any]]:

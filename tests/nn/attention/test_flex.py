@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from farfield.nn import Bias, attention, reference
 from farfield.nn.attention.flex import block_mask, flex
+from farfield.nn.attention.problem import Problem
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile"),
@@ -81,5 +82,6 @@ def test_compiled_for_inference_flex_gives_what_the_definition_gives(draw):
     q, k, v = draw(2, 4, 300, 16, key_heads=2)
     bias = Bias("type1", 4)(300)
     with torch.no_grad():
-        out, _ = flex(q, k, v, bias, [300, 40, 1, 128], None, 0.25, fused=True)
+        problem = Problem(q, k, v, bias, None, [300, 40, 1, 128], None, 0.25, None, False, False)
+        out, _ = flex(problem, fused=True)  # padded to multiples of 128
     assert torch.allclose(out, reference(q, k, v, bias, window=[300, 40, 1, 128])[0], atol=2e-6)

@@ -5,11 +5,13 @@ import math
 from fractions import Fraction
 
 import pytest
+from flint import arb, ctx
 
 from farfield.commands.compare import compare_command
 from farfield.theory.fields.comparison import compare
-from farfield.theory.fields.law import UNKNOWN, law
+from farfield.theory.fields.law import UNKNOWN, _approached, _power, _stretched, law
 from farfield.theory.fields.receptive import trf
+from farfield.theory.sums.series import series
 
 
 def test_type_2_lies_below_type_1_in_the_limit():
@@ -97,10 +99,48 @@ def test_a_divergent_encoding_sees_further_than_any_convergent_one():
         ("where(t < 9, -t, -inf)", "at most 9 for every epsilon"),
         ("where(t < 10, 0, -t)", "about ln(1/epsilon)"),
         ("-log(t+1)*log(log(t+3))", UNKNOWN),
+        ("-t**2 - t", "about (ln(1/epsilon))**0.5"),
+        ("-sqrt(t) - sqrt(t+5)", "about (ln(1/epsilon)/2)**2"),
+        ("where(t < 5, -inf, where(t < 512, 0, -inf))", "exactly floor(512 - 507*epsilon) + 1"),
     ],
 )
 def test_laws(text, said):
     assert law(text) == said
+
+
+def test_a_law_counts_the_weights_that_are_there():
+    """What tends to 0 in the bias is no power of t, and a window that begins later has fewer weights."""
+    assert law("-2*log(t) - 1/t", start=1) == "about 1.181/epsilon"
+    assert trf("-2*log(t) - 1/t", "1e-6", start=1) == pytest.approx(1.181e6, rel=1e-3)
+    assert law("where(t < 512, 0, -inf)", start=5) == "exactly floor(512 - 507*epsilon) + 1"
+    for e in ("0.9", "1/3", "0.01", "1e-9"):
+        assert trf("where(t < 512, 0, -inf)", e, start=5) == math.floor(512 - 507 * Fraction(e)) + 1
+
+
+def test_a_law_that_no_receptive_field_approaches_is_not_said():
+    weights = series("-2*log(t+1)")
+    with ctx.workprec(96):
+        right, wrong = _power(1 / weights.B(), arb(2)), _stretched(arb(1), arb(-1))
+        assert _approached(right, weights)
+        assert not _approached(wrong, weights)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "smaller"),
+    [
+        ("where(t < 512, 0, -inf)", "where(t < 4096, 0, -inf)", "a"),
+        ("where(t < 4096, 0, -inf)", "where(t < 512, 0, -inf)", "b"),
+        ("where(t < 4096, -t/10, -inf)", "where(t < 512, 0, -inf)", "b"),
+        ("-t", "where(t < 40, 0, -inf)", "b"),
+        ("where(t < 40, 0, -inf)", "-t", "a"),
+        ("where(t < 100, -t, -inf)", "where(t < 100, 0, -inf)", "limit"),
+    ],
+)
+def test_windows_are_compared_by_where_they_end(a, b, smaller):
+    found = compare(a, b)
+    assert found.smaller == smaller
+    fields = [trf(text, Fraction(1, 10**200)) for text in (a, b)]
+    assert (fields[0] > fields[1]) - (fields[0] < fields[1]) == {"a": -1, "b": 1, "limit": 0}[smaller]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,12 @@ def test_alibi_has_its_interval():
     assert found.high == pytest.approx(4.605170186 / 511)
 
 
+def test_far_reaches_are_not_called_impossible():
+    """The search once stepped over the range, and said that ALiBi reaches at most 47 tokens."""
+    assert design("alibi", 20_000_000).tokens == 20_000_000
+    assert design("alibi", 10**12).tokens == 10**12
+
+
 def test_a_reach_that_rises_with_the_parameter():
     assert trf("-t/c", "0.01", parameters={"c": design("-t/c", 512, "0.01").value}) == 512
 
@@ -88,9 +94,9 @@ def test_the_shortest_decimal_lies_between(low, share):
         ("rope", 10, {}, "no bias"),
         ("inverse", 10, {}, "diverges"),
         ("kerple-log", 10, {}, "give all but one a value"),
-        ("kerple-power", 1, {"a": "0.01"}, "cannot reach exactly 1 tokens at epsilon 0.01: it gives at least 2"),
+        ("kerple-power", 1, {"a": "0.01"}, "reaches exactly 1 tokens at epsilon 0.01: the nearest reach met was 2"),
         ("where(t < 2, 0, -c)", 5, {}, "diverges"),
-        ("-t + 0*c", 10, {}, "does not depend"),
+        ("-t + 0*c", 10, {}, "the same for every"),
     ],
 )
 def test_what_cannot_be_designed_gets_one_sentence(family, reach, given_, said):

@@ -8,8 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from farfield.theory.exact.precision import precision
-from flint import arb, fmpq
+from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +26,7 @@ PROPERTY = settings(deadline=None, derandomize=True, max_examples=60)
 
 def by_hand(text, epsilon, terms=20_000):
     """The definition itself, on so many terms that the rest does not matter."""
-    with precision(128):
+    with ctx.workprec(128):
         weight = Weight(parse(text))
         tails = [arb(0)]
         for t in range(terms - 1, -1, -1):
@@ -52,7 +51,7 @@ def test_power_laws_far_beyond_any_sum_of_terms(digits_):
     """For 1/(t+1)**2 the tail is the trigamma function at j + 1, and B is pi**2/6."""
     epsilon = Fraction(1, 10**digits_)
     j = trf("-2*log(t+1)", epsilon)
-    with precision(400):
+    with ctx.workprec(400):
         bound = arb.pi() ** 2 / 6 * arb(fmpq(1, 10**digits_))
         assert arb(2).zeta(arb(j) + 1) < bound
         assert not arb(2).zeta(arb(j)) < bound
@@ -94,7 +93,7 @@ def test_beside_a_tie_the_answer_is_one_less():
 def test_alibi_has_the_closed_form(k, epsilon):
     """floor(ln(1/epsilon)/k) + 1, and the products of shares add up."""
     n = trf("alibi", epsilon, parameters={"k": k})
-    with precision(256):
+    with ctx.workprec(256):
         exact = -arb(fmpq(epsilon.numerator, epsilon.denominator)).log() / arb(fmpq(k.numerator, k.denominator))
         assert n == int(exact.floor().unique_fmpz()) + 1
     assert trf("alibi", epsilon * epsilon, parameters={"k": k}) in (2 * n - 1, 2 * n)

@@ -175,7 +175,7 @@ FAMILIES = [
     ("-k*t+cos(t)", 0, {"k": HALVES}, lambda k: k > 0),
     ("p*(cos(t)-1)", 0, {"p": HALVES}, lambda p: False),
     ("c-k*t", 0, {"c": HALVES, "k": HALVES}, lambda c, k: k > 0),
-    ("c", 0, {"c": HALVES}, lambda c: False),
+    ("c + 0*t", 0, {"c": HALVES}, lambda c: False),
     ("weight: (t+1)**(-p)", 0, {"p": HALVES}, lambda p: p > 1),
     ("weight: 1/(t+1)**p", 0, {"p": HALVES}, lambda p: p > 1),
     ("weight: (t+1)**(-p)*log(t+2)**(-q)", 0, {"p": HALVES, "q": HALVES}, lambda p, q: p > 1 or (p == 1 and q > 1)),

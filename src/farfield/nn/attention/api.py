@@ -1,8 +1,9 @@
 """Causal attention with a bias by distance, in O(n) memory: the bias costs next to nothing.
 
 Every query sees itself and the past. The bias is one vector for each head, `bias[h, t]` for the distance t from query
-to key; nothing of size n x n is ever stored. `reference.py` holds the definition; on a CPU torch's flash kernel reads
-the vector in place (`flash/`), on other devices FlexAttention adds it to the score (`flex.py`).
+to key; nothing of size n x n is stored beyond a few hundred tokens. `reference.py` holds the definition; on a CPU
+torch's flash kernel reads the vector in place (`flash/`), on a GPU a Triton kernel does (`triton/`), or FlexAttention
+adds it to the score (`flex.py`). Under torch.compile, torch.export and torch.func it is one operator (`operators.py`).
 
 Shapes: B samples, H query heads, Hk key heads, M queries, N keys, D width of a head, T >= N distances.
 """
@@ -14,10 +15,13 @@ from typing import TYPE_CHECKING, Literal, overload
 import torch
 from torch import Tensor
 
-from farfield.nn.attention.flash.operator import flash
-from farfield.nn.attention.padding import spans_of
-from farfield.nn.attention.reference import reference
-from farfield.nn.attention.validation import Implementation, Windows, check_call, chosen_implementation, windows_of
+from farfield.nn.attention.dispatch import compute
+from farfield.nn.attention.flash.short import SHORT, plain
+from farfield.nn.attention.kept import KeptBias, dense_mask, kept_of
+from farfield.nn.attention.operators import call_operator, is_traced
+from farfield.nn.attention.problem import Problem
+from farfield.nn.attention.validation import Implementation, Windows, check_bias, check_call, chosen_implementation
+from farfield.nn.attention.validation import windows_of as windows_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -32,6 +36,8 @@ def attention(
     *,
     window: Windows = ...,
     mask: Bool[Tensor, "B N"] | None = ...,
+    sink: Float[Tensor, " H"] | None = ...,
+    softcap: float | None = ...,
     scale: float | None = ...,
     dtype: torch.dtype | None = ...,
     skip: bool = ...,
@@ -47,6 +53,8 @@ def attention(
     *,
     window: Windows = ...,
     mask: Bool[Tensor, "B N"] | None = ...,
+    sink: Float[Tensor, " H"] | None = ...,
+    softcap: float | None = ...,
     scale: float | None = ...,
     dtype: torch.dtype | None = ...,
     skip: bool = ...,
@@ -61,6 +69,8 @@ def attention(
     *,
     window: Windows = None,
     mask: Bool[Tensor, "B N"] | None = None,
+    sink: Float[Tensor, " H"] | None = None,
+    softcap: float | None = None,
     scale: float | None = None,
     dtype: torch.dtype | None = None,
     skip: bool = True,
@@ -80,37 +90,79 @@ def attention(
         window: Tokens that a query sees, itself among them (keys with t < window): one number, or one for each head.
         mask: True for the real tokens of each sample, which must stand together; padding may stand before or after
             them. Padding is never seen, and its own output is 0. Distances count real tokens.
+        sink: One more logit of each head, without a value, in every row's denominator; may be learned.
+        softcap: Scores q.k become softcap * tanh(q.k / softcap), before the bias.
         scale: Of q.k; 1/sqrt(D) unless given.
         dtype: The type to compute in (bfloat16, float16, float32, float64), if not that of q; the result has that of q.
-        skip: Leave out keys that provably cannot change a float32 result (flash/skip.py). CPU only; off gives every
-            key its turn.
+        skip: Leave out keys that provably cannot change a float32 result (flash/skip.py); off gives every key its turn.
         return_lse: Also give the log-sum-exp of each query's logits (minus infinity where it sees no key), which has a
             gradient.
-        implementation: "reference", "flash" or "flex", if not by device.
+        implementation: "reference", "flash" (the CPU's), "triton" or "flex" (a GPU's), if not by device.
 
     Returns:
         The output, in the type of q; with `return_lse` a pair of it and the log-sum-exp.
     """
-    check_call(q, k, v, bias, mask, dtype)
+    usual = dtype is None and mask is None and sink is None and softcap is None and implementation is None
+    if usual and bias is not None and not return_lse and not is_traced():
+        ready = _ready(q, k, v, bias, window)
+        if ready is not None and (short := plain(q, k, v, ready, scale)) is not None:
+            return short
+    check_call(q, k, v, bias, mask, dtype, sink, softcap)
     chosen = chosen_implementation(implementation, q.device)
-    windows = windows_of(window, q.shape[1], k.shape[2])
     kind, keys = q.dtype, k.shape[2]
     if dtype is not None:
         q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
     scale = q.shape[3] ** -0.5 if scale is None else float(scale)
     exact = torch.promote_types(q.dtype, torch.float32)  # a bias in bfloat16 would lose distances
     vector = q.new_zeros(q.shape[1], keys, dtype=exact) if bias is None else bias[:, :keys].to(exact)
-    spans = spans_of(mask, q.shape[0], keys)
-    lse: Tensor | None
-    if chosen == "flash":
-        out, lse = flash(q, k, v, vector, windows, spans, mask, scale, skip and bias is not None, return_lse)
-    elif chosen == "flex":
-        from farfield.nn.attention.flex import flex
-
-        out, lse = flex(q, k, v, vector, windows, mask, scale, return_lse)
+    sinks = None if sink is None else sink.to(exact)
+    skip = skip and bias is not None
+    if is_traced():
+        each = [] if window is None else windows_of(window, q.shape[1], keys)
+        out, lse = call_operator(q, k, v, vector, sinks, mask, each, scale, softcap, skip, chosen)
     else:
-        out, lse = reference(q, k, v, vector, window=windows, mask=mask, scale=scale)
-    if not return_lse:
-        return out.to(kind)
-    assert lse is not None
-    return out.to(kind), lse
+        if bias is not None:
+            check_bias(bias, keys)
+        problem = Problem(q, k, v, vector, sinks, windows_of(window, q.shape[1], keys), mask, scale, softcap, skip,
+                          vector.requires_grad)  # fmt: skip
+        out, lse = compute(problem, chosen)
+    return (out.to(kind), lse) if return_lse else out.to(kind)
+
+
+def _ready(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, window: Windows) -> Tensor | None:
+    """The mask of a short call, or of one query, on a CPU: kept from an equal call before, made now, or None.
+
+    That the tensors fit together was checked when the mask was made: the key holds all that was checked.
+    """
+    if not q.is_cpu or not (window is None or type(window) is int) or k.dim() != 4:
+        return None
+    n = k.shape[2]
+    if n > SHORT and q.shape[2] > 1:
+        return None
+    found = kept_of(bias)
+    if found is None:
+        return None
+    kept, base = found
+    key = (q.shape, k.shape, v.shape, bias.shape, bias.storage_offset(), q.dtype, k.dtype, v.dtype, window)
+    mask = kept.masks.get(key)
+    if mask is None:
+        check_call(q, k, v, bias, None, None)
+        windows = windows_of(window, q.shape[1], n)
+        if n > SHORT:
+            return _line(q, bias, windows, kept, base)
+        check_bias(bias, n)
+        mask = dense_mask(bias[:, :n].to(torch.promote_types(q.dtype, torch.float32)), q.shape[2], windows)[None]
+        kept.keep(key, mask)
+    return mask
+
+
+def _line(q: Tensor, bias: Tensor, windows: list[int], kept: KeptBias, base: Tensor) -> Tensor | None:
+    """The mask of one query, a view of what is kept; None where a window makes pieces faster, or it is no such bias."""
+    n = bias.shape[1]
+    whole = base.dim() == 2 and base.shape[0] == bias.shape[0] and bias.storage_offset() == base.storage_offset()
+    if min(windows) < n or not whole or base.stride() != bias.stride() or bias.dtype != torch.float32:
+        return None
+    if base.shape not in kept.good:
+        check_bias(base, base.shape[1])
+        kept.good.add(base.shape)
+    return kept.line(base)[None, :, None, base.shape[1] - n :]

@@ -18,13 +18,16 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
+from farfield.nn.attention.flash.short import with_sink
+from farfield.nn.attention.problem import Problem
+
 try:
     from torch.nn.attention.flex_attention import AuxRequest
 except ImportError:  # torch 2.8 hands the log-sum-exp over in its own way
     AuxRequest = None
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+    from jaxtyping import Float
 
 BLOCK = 128
 
@@ -35,37 +38,47 @@ def compiled() -> Callable[..., Any]:
     return torch.compile(flex_attention, dynamic=False)
 
 
-def flex(
-    q: Float[Tensor, "B H M D"],
-    k: Float[Tensor, "B Hk N D"],
-    v: Float[Tensor, "B Hk N D"],
-    bias: Float[Tensor, "H N"],
-    windows: list[int],
-    mask: Bool[Tensor, "B N"] | None,
-    scale: float,
-    return_lse: bool = False,
-    fused: bool | None = None,
-) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"] | None]:
-    """The output and, if asked, the log-sum-exp; fused by the compiler on every device but the CPU, unless told so."""
+def flex(problem: Problem, fused: bool | None = None) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"]]:
+    """The output and the log-sum-exp; fused by the compiler on every device but the CPU, unless told so."""
+    q, k, v, bias, windows, mask = problem.q, problem.k, problem.v, problem.bias, problem.windows, problem.mask
     m, n = q.shape[2], k.shape[2]
-    offset = n - m
+    fused = q.device.type != "cpu" if fused is None else fused
+    # Lengths that are no multiple of 128 gave NaN in the compiled backward pass (pytorch 153799), and every new length
+    # a compilation: so tokens are added at the end, which no real query sees, and the queries stand where they stood.
+    q_more, k_more = (-m % BLOCK, -n % BLOCK) if fused else (0, 0)
+    if q_more or k_more:
+        pad = torch.nn.functional.pad
+        q, k, v = pad(q, (0, 0, 0, q_more)), pad(k, (0, 0, 0, k_more)), pad(v, (0, 0, 0, k_more))
+        bias = pad(bias, (0, max(q_more, k_more) + BLOCK))
+        mask = torch.ones(len(q), n, dtype=torch.bool, device=q.device) if mask is None else mask
+        mask = pad(mask, (0, k_more))
+    offset, cap = n - m, problem.softcap
+    size = bias.shape[1]
 
     def add_bias(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        return score + bias[h, (i + offset - j).clamp(min=0)]
+        if cap is not None:
+            score = cap * torch.tanh(score / cap)
+        return score + bias[h, (i + offset - j).clamp(min=0, max=size - 1)]
 
     if mask is None:
         blocks = _blocks(m, n, tuple(windows), q.device)
     else:
         start = mask.int().argmax(-1)
-        blocks = block_mask(m, n, windows, start, start + mask.sum(-1))
-    run = compiled() if (q.device.type != "cpu" if fused is None else fused) else flex_attention
+        blocks = block_mask(q.shape[2], k.shape[2], windows, start, start + mask.sum(-1), offset)
+    run = compiled() if fused else flex_attention
     grouped = q.shape[1] != k.shape[1]
-    if not return_lse:
-        return run(q, k, v, add_bias, blocks, scale, grouped), None
     if AuxRequest is None:
-        return run(q, k, v, add_bias, blocks, scale, grouped, return_lse=True)
-    out, extra = run(q, k, v, add_bias, blocks, scale, grouped, return_aux=AuxRequest(lse=True))
-    return out, extra.lse
+        out, lse = run(q, k, v, add_bias, blocks, problem.scale, grouped, return_lse=True)
+    else:
+        out, extra = run(q, k, v, add_bias, blocks, problem.scale, grouped, return_aux=AuxRequest(lse=True))
+        lse = extra.lse
+    out, lse = out[:, :, :m], lse[:, :, :m]
+    if problem.sink is None:
+        return out, lse
+    out, lse = with_sink(out, lse, problem.sink, None)
+    if problem.mask is not None:
+        lse = lse.masked_fill(~problem.mask[:, None, offset:], float("-inf"))
+    return out, lse
 
 
 @functools.lru_cache(maxsize=32)
@@ -74,12 +87,15 @@ def _blocks(m: int, n: int, windows: tuple[int, ...], device: torch.device) -> B
     return block_mask(m, n, list(windows), whole, whole + n)
 
 
-def block_mask(m: int, n: int, windows: list[int], start: Tensor, end: Tensor) -> BlockMask:
-    """What each query may see: itself and the past, within its head's window, among the sample's keys start..end-1."""
+def block_mask(m: int, n: int, windows: list[int], start: Tensor, end: Tensor, offset: int | None = None) -> BlockMask:
+    """What each query may see: itself and the past, within its head's window, among the sample's keys start..end-1.
+
+    The first query stands at `offset`, by default so that the last one stands at the last key.
+    """
     device = start.device
     each = sorted(set(windows))
     width = torch.tensor(windows if len(each) > 1 else each, device=device)
-    offset = n - m
+    offset = n - m if offset is None else offset
 
     def seen(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         t = i + offset - j

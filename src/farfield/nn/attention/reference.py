@@ -48,7 +48,9 @@ def reference(
     if softcap is not None:
         logits = softcap * torch.tanh(logits / softcap)
     if bias is not None:
-        logits = logits + bias.to(logits.dtype)[:, t.clamp(min=0)]
+        added = bias.to(logits.dtype)[:, t.clamp(min=0)]
+        seen = seen & (added != float("-inf"))  # a bias of minus infinity hides the key
+        logits = logits + added.masked_fill(~seen, 0)
     logits = logits.masked_fill(~seen, float("-inf"))
     lse = logits.logsumexp(-1)
     if sink is not None:

@@ -5,13 +5,16 @@ Shapes: B samples, H query heads, Hk key heads, M queries, N keys, D width of a 
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import os
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 import torch
 from torch import Tensor
 
-Implementation = Literal["reference", "flash", "flex"]
+Implementation = Literal["reference", "flash", "triton", "flex"]
 IMPLEMENTATIONS: tuple[str, ...] = get_args(Implementation)
 Windows: TypeAlias = int | Sequence[int] | Tensor | None
 KINDS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -19,9 +22,16 @@ KIND_NAMES = "float64, float32, bfloat16 or float16"
 
 
 def check_call(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, mask: Tensor | None, dtype: torch.dtype | None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    mask: Tensor | None,
+    dtype: torch.dtype | None,
+    sink: Tensor | None = None,
+    softcap: float | None = None,
 ) -> None:
-    """Refuse tensors that do not fit together."""
+    """Refuse tensors that do not fit together; reads shapes and types only, never a value."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.dim() != 4:
             raise ValueError(f"{name} has the shape {tuple(x.shape)}; it must be (batch, heads, tokens, width)")
@@ -47,7 +57,14 @@ def check_call(
     if dtype is not None and dtype not in KINDS:
         raise ValueError(f"dtype is {dtype}; it must be {KIND_NAMES}")
     if bias is not None:
-        _check_bias(bias, heads, keys, q.device)
+        _check_shape(bias, heads, keys, q.device)
+    if sink is not None and (sink.shape != (heads,) or not sink.is_floating_point() or sink.device != q.device):
+        raise ValueError(
+            f"the sink is {sink.dtype} of shape {tuple(sink.shape)} on {sink.device}; "
+            f"it must be floating point of shape ({heads},) on {q.device}: one logit for each head"
+        )
+    if softcap is not None and not 0 < softcap < float("inf"):
+        raise ValueError(f"softcap is {softcap}; it must be a positive number, or None")
     if mask is not None and (mask.shape != (q.shape[0], keys) or mask.dtype != torch.bool):
         raise ValueError(
             f"the padding mask is {mask.dtype} of shape {tuple(mask.shape)}; "
@@ -55,7 +72,7 @@ def check_call(
         )
 
 
-def _check_bias(bias: Tensor, heads: int, keys: int, device: torch.device) -> None:
+def _check_shape(bias: Tensor, heads: int, keys: int, device: torch.device) -> None:
     if bias.dim() != 2 or bias.shape[0] != heads:
         raise ValueError(f"the bias has the shape {tuple(bias.shape)}; it must be ({heads}, n): one row for each head")
     if bias.shape[1] < keys:
@@ -64,26 +81,41 @@ def _check_bias(bias: Tensor, heads: int, keys: int, device: torch.device) -> No
         )
     if not bias.is_floating_point() or bias.device != device:
         raise ValueError(f"the bias is {bias.dtype} on {bias.device}; it must be floating point and on {device}")
-    if bias.device.type == "cpu":  # elsewhere the check would make every call wait for the device
-        largest = float(bias.detach()[:, :keys].amax())  # NaN if any is NaN
-        if not largest < float("inf"):
-            head, t = next(iter((~(bias.detach()[:, :keys] < float("inf"))).nonzero().tolist()))
-            raise ValueError(
-                f"the bias of head {head} at distance {t} is {float(bias[head, t])}; "
-                "it must be a number, or minus infinity to hide a key"
-            )
+
+
+def check_bias(bias: Tensor, keys: int) -> None:
+    """Refuse NaN and infinity at distances below `keys`; on a CPU alone: elsewhere every call would wait."""
+    if bias.device.type != "cpu":
+        return
+    given = bias.detach()[:, :keys]
+    if not float(given.amax()) < float("inf"):  # NaN if any is NaN
+        head, t = next(iter((~(given < float("inf"))).nonzero().tolist()))
+        raise ValueError(
+            f"the bias of head {head} at distance {t} is {float(bias[head, t])}; "
+            "it must be a number, or minus infinity to hide a key"
+        )
 
 
 def chosen_implementation(asked: str | None, device: torch.device) -> str:
     """The implementation to use: the one asked for, or that of the device."""
     if asked is None:
-        return "flash" if device.type == "cpu" else "flex"
+        return "flash" if device.type == "cpu" else "triton" if device.type == "cuda" and has_triton() else "flex"
     if asked not in IMPLEMENTATIONS:
         known = ", ".join(map(repr, IMPLEMENTATIONS))
         raise ValueError(f"implementation is {asked!r}; it must be one of {known}, or None to choose by device")
     if asked == "flash" and device.type != "cpu":
         raise ValueError(f"implementation 'flash' is the CPU's, but q is on {device}; leave implementation out")
+    if asked == "triton" and not has_triton():
+        raise ValueError("implementation 'triton' needs the package triton: pip install 'farfield[triton]'")
+    if asked == "triton" and device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise ValueError(f"implementation 'triton' is a GPU's, but q is on {device}; leave implementation out")
     return asked
+
+
+@functools.cache
+def has_triton() -> bool:
+    """Whether Triton is installed."""
+    return importlib.util.find_spec("triton") is not None
 
 
 def windows_of(window: Windows, heads: int, keys: int) -> list[int]:

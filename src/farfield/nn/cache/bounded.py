@@ -1,23 +1,27 @@
-"""BLOOM and MPT with a bounded cache, in one call: `farfield.bound(model, epsilon)`.
+"""BLOOM, MPT and Falcon with a bounded cache, in one call: `farfield.bound(model, epsilon)`.
 
-Both add ALiBi to their attention, in code of their own that wants every key. Their attention modules get a subclass
+They add ALiBi to their attention, in code of their own that wants every key. Their attention modules get a subclass
 that hands queries, keys and values to the cache when it is a bounded one, and does what it always did with any other.
 No weight moves or changes its name. With a bounded cache MPT reads no table of `max_seq_len` biases, so it goes on past
-that length, where transformers stops with an error.
+that length, where transformers stops with an error. Models with windows get a cache that keeps no more than these
+(windowed.py).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from types import MethodType
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers.models.bloom.modeling_bloom import BloomAttention
+from transformers.models.falcon.modeling_falcon import FalconAttention
 from transformers.models.mpt.modeling_mpt import MptAttention
 
 from farfield.nn.cache.cache import BoundedCache
 from farfield.nn.cache.sources import biases_of
+from farfield.nn.cache.windowed import WindowedCache, own_windows
 
 
 class BoundedBloomAttention(BloomAttention):
@@ -67,9 +71,40 @@ class BoundedMptAttention(MptAttention):
         return self.out_proj(y.transpose(1, 2).reshape(hidden_states.shape)), None
 
 
+class BoundedFalconAttention(FalconAttention):
+    """Falcon's attention with ALiBi that knows a bounded cache."""
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        alibi: Tensor | None,
+        attention_mask: Tensor,
+        position_ids: Any = None,
+        layer_past: Any = None,
+        use_cache: bool = False,
+        output_attentions: bool = False,
+        position_embeddings: Any = None,
+        **kwargs: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        if not isinstance(layer_past, BoundedCache):
+            return super().forward(
+                hidden_states, alibi, attention_mask, position_ids, layer_past, use_cache, output_attentions,
+                position_embeddings, **kwargs,
+            )  # fmt: skip
+        _refuse_weights(output_attentions)
+        split = self._split_heads(self.query_key_value(hidden_states))
+        q, k, v = (x.transpose(1, 2).expand(-1, self.num_heads, -1, -1) for x in split)
+        y = layer_past.attend(q, k, v, self.layer_idx, layer_past.given_mask, self.inv_norm_factor)
+        return self.dense(y.transpose(1, 2).reshape(*hidden_states.shape[:2], -1)), None
+
+
 def prepare(model: Any) -> None:
-    """Let a BLOOM or MPT model take a bounded cache; a farfield model can already."""
-    known = {BloomAttention: BoundedBloomAttention, MptAttention: BoundedMptAttention}
+    """Let a BLOOM, MPT or Falcon model take a bounded cache; a farfield model can already."""
+    known = {
+        BloomAttention: BoundedBloomAttention,
+        MptAttention: BoundedMptAttention,
+        FalconAttention: BoundedFalconAttention,
+    }
     found = [module for module in model.modules() if type(module) in known]
     for module in found:
         module.__class__ = known[type(module)]
@@ -81,17 +116,24 @@ def prepare(model: Any) -> None:
 def bound(model: Any, epsilon: float | str = 1e-3, **options: Any) -> Any:
     """Make a model keep only what epsilon asks for: the same model, whose caches are bounded from now on.
 
-    For farfield, BLOOM and MPT models. `options` are those of BoundedCache (logit_bound, policy, context). Whenever the
-    model would make a cache, in `generate` or in a forward pass without gradients, it makes a bounded one; the last is
-    `model.bounded_cache`, with its certificate(). Other caches can still be given.
+    For farfield, BLOOM, MPT and Falcon (ALiBi) models, and for models with windows: these lose nothing, because no key
+    beyond a window has any weight, and their layers without a window keep every key. `options` are those of
+    BoundedCache (logit_bound, policy, context). Whenever the model would make a cache, in `generate` or in a forward
+    pass without gradients, it makes a bounded one; the last is `model.bounded_cache`, with its certificate(). Other
+    caches can still be given.
     """
-    biases_of(model)  # refuses what it does not know
-    prepare(model)
-    BoundedCache(model, epsilon, **options)  # refuses what cannot be certified, now and not at the first token
+    windowed = own_windows(getattr(model, "config", None)) is not None
+    if windowed:
+        make = partial(WindowedCache, model, epsilon, **options)
+    else:
+        biases_of(model)  # refuses what it does not know
+        prepare(model)
+        make = partial(BoundedCache, model, epsilon, **options)
+    make()  # refuses what cannot be certified, now and not at the first token
     original = type(model)._prepare_cache_for_generation
 
-    def new_cache() -> BoundedCache:
-        model.bounded_cache = BoundedCache(model, epsilon, **options)
+    def new_cache() -> Any:
+        model.bounded_cache = make()
         return model.bounded_cache
 
     def give_cache(
@@ -111,13 +153,18 @@ def bound(model: Any, epsilon: float | str = 1e-3, **options: Any) -> Any:
             model_kwargs["past_key_values"] = new_cache()
         return original(self, generation_config, model_kwargs, *args, **kwargs)
 
+    model.new_bounded_cache = new_cache
     for settings in (model.config, model.generation_config):  # MPT's say that it should generate without any cache
         settings.use_cache = True
     model._prepare_cache_for_generation = MethodType(prepare_cache, model)
-    if model.config.model_type in ("bloom", "mpt"):  # ours takes texts of any length with the usual cache too
+    if windowed or model.config.model_type in (
+        "bloom",
+        "mpt",
+        "falcon",
+    ):  # ours takes texts of any length with the usual cache too
         if (before := getattr(model, "_gives_bounded_cache", None)) is not None:
             before.remove()
-        decoder = getattr(model, "transformer", model)
+        decoder = model.base_model if windowed else getattr(model, "transformer", model)
         model._gives_bounded_cache = decoder.register_forward_pre_hook(give_cache, with_kwargs=True)
     model.bounded_cache = None
     return model

@@ -1,7 +1,8 @@
 """Where a model's bias comes from: the vector of each layer for the attention, and its certified sums for the proof.
 
-A farfield model has its formula. BLOOM and MPT have ALiBi with their own slopes, taken from the model's own code as the
-float32 numbers that it uses.
+A farfield model has its formula. BLOOM, MPT and some Falcons have ALiBi with their own slopes, taken from the model's
+own code as the float32 numbers that it uses. Falcon divides the bias by sqrt(d) together with the scores, and rounds it
+to bfloat16 by the position of the key; here it is exact.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class ModelBiases:
 
 
 def biases_of(model: Any) -> ModelBiases:
-    """The biases of a farfield, BLOOM or MPT model; one sentence for any other."""
+    """The biases of a farfield, BLOOM, MPT or Falcon (ALiBi) model; one sentence for any other."""
     config = getattr(model, "config", None)
     kind = getattr(config, "model_type", None)
     if config is not None and kind == "farfield":
@@ -67,8 +68,13 @@ def biases_of(model: Any) -> ModelBiases:
         layers = config.n_layer if kind == "bloom" else config.n_layers
         slopes = _bloom_slopes(model, heads) if kind == "bloom" else _mpt_slopes(model, heads)
         return ModelBiases(Bias("alibi", heads, parameters={"k": slopes}), layers, heads)
+    if config is not None and kind == "falcon" and config.alibi:
+        heads = config.num_attention_heads
+        slopes = _falcon_slopes(heads, config.hidden_size // heads)
+        return ModelBiases(Bias("alibi", heads, parameters={"k": slopes}), config.num_hidden_layers, heads)
     raise ValueError(
-        f"a bounded cache knows farfield, BLOOM and MPT models, whose attention is biased by distance, not {kind!r}"
+        "a bounded cache knows farfield, BLOOM, MPT and Falcon (ALiBi) models, whose attention is biased by distance, "
+        f"and models with windows, not {kind!r}"
     )
 
 
@@ -90,3 +96,12 @@ def _mpt_slopes(model: Any, heads: int) -> list[float]:
     """MPT's own slopes: minus the bias at distance 1."""
     decoder = getattr(model, "transformer", model)
     return (-decoder.build_mpt_alibi_tensor(heads, 2)[:, 0, 0]).tolist()
+
+
+def _falcon_slopes(heads: int, width: int) -> list[float]:
+    """Falcon's own slopes: the bias of the second token of a text, divided by sqrt(d) as its scores are."""
+    import torch
+    from transformers.models.falcon.modeling_falcon import build_alibi_tensor
+
+    own = build_alibi_tensor(torch.ones(1, 2, dtype=torch.long), heads, torch.float32)[:, 0, 1]
+    return (own / width**0.5).tolist()

@@ -33,7 +33,7 @@ _WORDS = {CONVERGES: "all heads converge", DIVERGES: "all heads diverge", MIXED:
 
 
 def dose_response(study: Study, folder: Path) -> Figure | None:
-    """Perplexity at the longest length over that at 1x against the leak, one line for each trained model."""
+    """Far-field damage against the leak of what was done, one line for each trained model."""
     evidence = Evidence(study)
     points = evidence.interventions
     corpora = [c for c in study.corpora if any(p.corpus == c for p in points)]
@@ -48,7 +48,7 @@ def dose_response(study: Study, folder: Path) -> Figure | None:
             far = study.of_corpus(corpus)[0].farthest
             one.set(
                 xlabel=f"leak: share of a row of {far:g}x beyond the training length",
-                ylabel=f"perplexity at {far:g}x over that at 1x",
+                ylabel=f"perplexity at {far:g}x over that\nwith heads cut at the training length",
                 title=plain(corpus, 30),
             )
         if max(p.seen for p in points) > 0.5:
@@ -65,7 +65,7 @@ def _lines(study: Study, axes: Any, points: Sequence[Observation]) -> None:
         own = sorted((p for p in points if p.seed == seed), key=lambda p: p.predicted)
         label = label_of(study, own[0].encoding) if seed == min(p.seed for p in points) else None
         line = look_of(study, own[0].encoding, label=label, linewidth=0.9)
-        axes.plot([p.predicted for p in own], [1 + p.seen for p in own], **line)
+        axes.plot([0.0, *(p.predicted for p in own)], [1.0, *(1 + p.seen for p in own)], **line)  # from the cut on
         trained = [p for p in own if p.tail == AS_TRAINED]
         ring = {"marker": "o", "markersize": 8, "markerfacecolor": "none", "linestyle": "", "color": line["color"]}
         axes.plot([p.predicted for p in trained], [1 + p.seen for p in trained], **ring)
@@ -75,13 +75,13 @@ def _on_doses(evidence: Evidence) -> str:
     dose, verdict, within = evidence.dose, evidence.dose_by_verdict, evidence.within_models
     said = f"{len(evidence.interventions)} interventions: only the bias beyond the training length is changed"
     if dose is not None:
-        said += f"; change of perplexity and leak have a rank correlation of {dose.text}"
+        said += f"; far-field damage and leak have a rank correlation of {dose.text}"
         said += f", {min(within):.2f} to {max(within):.2f} within single models" if within else ""
         said += f", where the verdict on the changed series gives {verdict.text}" if verdict is not None else ""
     control = correlated(evidence.interventions, by_leak, of_control)
     if control is not None:
         most = max(abs(p.control) for p in evidence.interventions)
-        said += f"; untrained networks change by at most {percent(most)} (rank correlation {control.value:.2f})"
+        said += f"; untrained networks suffer at most {percent(most)} (rank correlation {control.value:.2f})"
     return said + "."
 
 

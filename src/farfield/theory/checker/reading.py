@@ -146,10 +146,10 @@ class Reading:
     def not_negative(self, node: Node) -> bool:
         """Whether a part is shown to have a value on the whole domain that is at least 0."""
         rule = _NOT_NEGATIVE.get(node.op)
-        try:
-            return (rule is not None and rule(self, node)) or self.calculus.never_negative(self.value(node))
-        except UnknownError:
-            return self.sign(node) == 1
+        with contextlib.suppress(UnknownError):
+            if (rule is not None and rule(self, node)) or self.calculus.never_negative(self.value(node)):
+                return True
+        return self.sign(node) == 1
 
     def size(self, node: Node) -> Size:
         """ln|value|, wherever the value is not 0; it may be 0 only where a wave of the result is."""

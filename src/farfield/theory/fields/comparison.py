@@ -9,6 +9,7 @@ TRF does not change when the weights are scaled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from farfield.formula.sentence import Sentence, say
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.receptive import exact_epsilon, smallest
 from farfield.theory.sums.closed import Series
-from farfield.theory.sums.series import Encoding, series
+from farfield.theory.sums.series import Encoding, Pieces, series
 from farfield.theory.sums.shapes import Shape, shape
 from farfield.zoo import WIDTH, bound_formula, find
 
@@ -56,7 +57,7 @@ class Comparison:
 
     a: str
     b: str
-    smaller: str | None  # "a", "b", "equal", or None if it could not be decided
+    smaller: str | None  # "a", "b", "equal", "limit" (equal for small epsilon), or None if it could not be decided
     steps: tuple[Sentence, ...]
     crossings: tuple[Crossing, ...] = ()
     intervals: tuple[tuple[str, float, float], ...] = field(default=())  # (whose is larger, above, up to)
@@ -87,6 +88,8 @@ class Comparison:
             return f"which of {self.a} and {self.b} has the smaller receptive field as epsilon -> 0 was not decided"
         if self.smaller == "equal":
             return f"{self.a} and {self.b} have the same receptive field for every epsilon"
+        if self.smaller == "limit":
+            return f"{self.a} and {self.b} have the same receptive field for every epsilon that is small enough"
         one, other = (self.a, self.b) if self.smaller == "a" else (self.b, self.a)
         return f"{one} has the smaller receptive field as epsilon -> 0; {other} sees further"
 
@@ -104,6 +107,8 @@ class Comparison:
         if c.last is not None and c.last <= EVERY_INTERVAL and 0 < len(own) <= 3:
             return f"reaches further exactly for {' and '.join(own)}"
         low = f"{c.epsilon_low:.6g} < " if c.epsilon_low else ""
+        if not c.epsilon_high:
+            return "reaches further, or equally far, for epsilon < 1e-300"
         return f"reaches further, or equally far, for {low}epsilon <= {c.epsilon_high:.6g}"
 
 
@@ -134,7 +139,11 @@ def compare(
     smaller, steps = _decide(one.primitive, other.primitive, a_series, b_series, names)
     if smaller == "equal":
         return Comparison(*names, smaller, tuple(steps), formulas=(one, other))
-    crossings, intervals, lowest = _crossings(a_series, b_series, {"a": -1, "b": 1}.get(smaller or "", 0))
+    last = {"a": -1, "b": 1}.get(smaller or "", 0)
+    crossings, intervals, lowest = _crossings(a_series, b_series, last)
+    if last and not (crossings and crossings[-1].larger == {-1: "b", 1: "a"}[last]):  # the second route
+        smaller = None
+        steps.append(say("no receptive field that was computed shows this order, so it is not called proven"))
     return Comparison(*names, smaller, tuple(steps), tuple(crossings), tuple(intervals), lowest, (one, other))
 
 
@@ -183,6 +192,8 @@ def _decide(
 
     if one == other:
         return "equal", [say("both are the same formula")]
+    if any(isinstance(s, Pieces) and s.last is None for s in (a, b)):
+        return _by_ends([s.end if isinstance(s, Pieces) else math.inf for s in (a, b)], names)
     shapes = [shape(f) for f in (one, other)]
     if shapes[0] is not None and shapes[1] is not None and _but_constant(shapes[0]) == _but_constant(shapes[1]):
         return "equal", [say("the two biases differ by a constant, which scales the weights: shares stay the same")]
@@ -207,6 +218,22 @@ def _decide(
         return _constant_gap(gap, a, b, names, steps)
     steps.append(say("the limit of the difference of the two biases does not decide the order"))
     return None, steps
+
+
+def _by_ends(ends: list[float], names: tuple[str, str]) -> tuple[str | None, list[Sentence]]:
+    """Of weights that end, the one that ends first has the smaller receptive field for small epsilon."""
+    if math.nan in ends:
+        return None, [say("where the weights end could not be told")]
+    steps = [
+        say(
+            f"the weights of {name} go on" if end == math.inf else f"the last weight of {name} is that of t = {end - 1}"
+        )
+        for name, end in zip(names, ends, strict=True)
+    ]
+    steps.append(say("for epsilon small enough all of the weights that end are reached, and nothing beyond them"))
+    if ends[0] == ends[1]:
+        return "limit", steps
+    return ("a" if ends[0] < ends[1] else "b"), steps
 
 
 def _but_constant(a: Shape) -> Shape:

@@ -25,7 +25,7 @@ from farfield.theory.sums.series import Encoding, series
 from farfield.zoo import MOST_HEADS, WIDTH, find
 
 _FARTHEST = 10**12  # tokens
-_WIDEST = math.log(1e12)  # parameters are looked for within 1e-12 ... 1e12
+_WIDEST = math.log(1e30)  # parameters are looked for within 1e-30 ... 1e30
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class _Search:
         raise ValueError(
             f"{self.name} has no receptive field for any {self.parameter} that was tried: its sum diverges"
             if all(y == math.inf for y in finite)
-            else f"the reach of {self.name} does not depend on {self.parameter}"
+            else f"the reach of {self.name} was the same for every {self.parameter} that was tried"
         )
 
     def _root(self, j: int, rising: bool, near: float | None = None) -> float | None:
@@ -252,7 +252,7 @@ class _Search:
         return x
 
     def cannot(self, low: float, high: float) -> str:
-        """The sentence for a reach that the family does not have, and what it has next to it."""
+        """The sentence for a reach that was not met: what was tried, and what that gave; it claims no more."""
         near = set()
         for theta in (low / 1.5, low * 0.999999, high * 1.000001, high * 1.5, 0.1, 10.0, 100.0, 1000.0):
             try:
@@ -260,16 +260,12 @@ class _Search:
             except ValueError:
                 continue
         below, above = [m for m in near if m < self.n], [m for m in near if m > self.n]
-        what = (
-            f"it gives {max(below)} or {min(above)}"
-            if below and above
-            else f"it gives at least {min(above)}"
-            if above
-            else f"it gives at most {max(below)}"
-            if below
-            else "no value that was tried gives it a receptive field"
+        nearest = [*([max(below)] if below else []), *([min(above)] if above else [])]
+        what = f"the nearest reach met was {' or '.join(map(str, nearest))}" if nearest else "none tried has a reach"
+        return (
+            f"no {self.parameter} between 1e-30 and 1e30 was found for which {self.name} reaches exactly {self.n} "
+            f"tokens at epsilon {float(self.epsilon):g}: {what}"
         )
-        return f"{self.name} cannot reach exactly {self.n} tokens at epsilon {float(self.epsilon):g}: {what}"
 
 
 def _bracketed_root(f: Callable[[float], float], low: float, high: float) -> float:

@@ -1,22 +1,40 @@
-"""The asymptotic law of the receptive field: how TRF(epsilon) grows as epsilon goes to 0."""
+"""The asymptotic law of the receptive field: how TRF(epsilon) grows as epsilon goes to 0.
+
+A law comes from the shape of the weights. Before it is said, a second route looks at receptive fields computed at
+several epsilons: the law must come closer to them as epsilon falls.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, ctx
+from flint import arb, ctx, fmpz
 
-from farfield.theory.exact.constants import exp
+from farfield.theory.errors import UndecidedError
+from farfield.theory.exact.constants import ZERO, Const, exp
 from farfield.theory.exact.signs import ball, known_sign
+from farfield.theory.fields.receptive import smallest
 from farfield.theory.sums.closed import Geometric, PowerLaw, Quadratic, Rational, Series
 from farfield.theory.sums.eulermaclaurin import LogSquare
 from farfield.theory.sums.series import Encoding, Pieces, series
-from farfield.theory.sums.shapes import Log, LogLog, Power, constant_part, shape
+from farfield.theory.sums.shapes import Log, LogLog, LogPolynomial, Power, constant_part, shape
 from farfield.zoo import WIDTH
 
 UNKNOWN = "no simple law is known"
+_CLOSE = 0.02
+
+
+@dataclass(frozen=True)
+class _Law:
+    """A law in words and as a function: ln(1/epsilon) -> ln(TRF). A rough one is right up to a factor in ln(TRF)."""
+
+    text: str
+    ln_tokens: Callable[[Any], Any]
+    rough: bool = False
+    looked_at: tuple[int, int, int] = (3, 12, 48)  # powers of 1/10 at which it is compared with receptive fields
 
 
 def law(encoding: Encoding, *, start: int = 0, parameters: Mapping[str, Any] | None = None, width: int = WIDTH) -> str:
@@ -30,64 +48,118 @@ def law(encoding: Encoding, *, start: int = 0, parameters: Mapping[str, Any] | N
     """
     with ctx.workprec(96):
         weights = series(encoding, start=start, parameters=parameters, width=width)
-        return _law(weights, weights.B())
+        if isinstance(weights, Pieces) and weights.last is None:
+            return _of_finite(weights)
+        end = weights.last if isinstance(weights, Pieces) else weights
+        assert end is not None
+        known = _law(end, weights.B())
+        return known.text if known is not None and _approached(known, weights) else UNKNOWN
 
 
-def _law(found: Series, total: Any) -> str:
+def _approached(known: _Law, weights: Series) -> bool:
+    """Whether the law comes closer to computed receptive fields as epsilon falls."""
+    off = []
+    for n in known.looked_at:
+        try:
+            tokens = smallest(weights, Fraction(1, 10**n))
+        except UndecidedError:
+            return False
+        true, said = arb(fmpz(tokens)).log(), known.ln_tokens(n * arb(10).log())
+        off.append(float(abs(true / said - 1 if known.rough else true - said).mid()))
+    return off[-1] < _CLOSE or off[0] > off[1] > off[2]
+
+
+def _of_finite(weights: Pieces) -> str:
+    """Weights that end: exactly linear in epsilon if they are all alike."""
+    last = max(s.last for s in weights.stretches)
+    if len(weights.stretches) == 1 and weights.stretches[0].constant:
+        first = max(weights.start, weights.stretches[0].first)
+        said = f"{last}*(1 - epsilon)" if first == 0 else f"{last} - {last - first}*epsilon"
+        if all(
+            smallest(weights, e) == (last * e.denominator - (last - first) * e.numerator) // e.denominator + 1
+            for e in (Fraction(1, 2), Fraction(1, 3), Fraction(1, 10**6))
+        ):
+            return f"exactly floor({said}) + 1"
+    return f"at most {last} for every epsilon"
+
+
+def _law(found: Series, total: Any) -> _Law | None:
     """The law of the tail of `found` against the whole sum `total`."""
-    if isinstance(found, Pieces):
-        if found.last is not None:
-            return _law(found.last, total)
-        last = max(s.last for s in found.stretches)
-        if len(found.stretches) == 1 and found.stretches[0].constant and found.start == 0:
-            return f"exactly floor({last}*(1 - epsilon)) + 1"
-        return f"at most {last} for every epsilon"
     if isinstance(found, Geometric):
-        return f"about {_short(1 / ball(found.k), '*')}ln(1/epsilon)"
+        return _stretched(ball(found.k), arb(1))
     if isinstance(found, PowerLaw):
-        return _power(ball(found.factor) / total, found.s)
+        return _power(ball(found.factor) / total, ball(found.s))
     if isinstance(found, Quadratic):
-        return _power(ball(found.factor) / total, Fraction(2))
+        return _power(ball(found.factor) / total, arb(2))
     if isinstance(found, Rational):
-        return _power(ball(found.factor) / total, Fraction(found.degree))
+        return _power(ball(found.factor) / total, arb(found.degree))
     if isinstance(found, LogSquare):
         c, s = ball(found.c), ball(found.s)
-        lead = ((s + 1) / (2 * c)).exp()
-        return f"about {_short(lead, '*')}exp(sqrt({_ratio(c)}))"
+        lead = (s + 1) / (2 * c)
+        return _Law(f"about {_short(lead.exp(), '*')}exp(sqrt({_ratio(c)}))", lambda x: lead + (x / c).sqrt())
     return _from_shape(found, total)
 
 
-def _power(ratio: Any, s: Any) -> str:
-    """Weights C*t**-s: (C/((s-1)*B))**(1/(s-1)) * epsilon**(-1/(s-1))."""
-    order = 1 / (ball(s) - 1)
-    lead = (ratio * order) ** order
+def _stretched(rate: Any, order: Any) -> _Law:
+    """Weights exp(-rate*t**(1/order)), up to slower factors: (ln(1/epsilon)/rate)**order."""
+
+    def ln_tokens(x: Any) -> Any:
+        return (x / rate).log() * order
+
     if order.contains(1) and order.is_exact():
-        return f"about {_short(lead)}/epsilon"
-    return f"about {_short(lead, '*')}epsilon**-{_short(order)}"
+        return _Law(f"about {_short(1 / rate, '*')}ln(1/epsilon)", ln_tokens)
+    return _Law(f"about ({_ratio(rate)})**{_short(order)}", ln_tokens)
 
 
-def _from_shape(found: Series, total: Any) -> str:
-    known = shape(found.formula) or {}
-    powers = [(a, c) for a, c in known.items() if isinstance(a, Power)]
-    loglogs = [(a, c) for a, c in known.items() if isinstance(a, LogLog)]
-    logs = [(a, c) for a, c in known.items() if isinstance(a, Log)]
+def _power(ratio: Any, s: Any) -> _Law:
+    """Weights C*t**-s: (C/((s-1)*B))**(1/(s-1)) * epsilon**(-1/(s-1))."""
+    order = 1 / (s - 1)
+    lead = (ratio * order) ** order
+    exact = order.contains(1) and order.is_exact()
+    text = f"about {_short(lead)}/epsilon" if exact else f"about {_short(lead, '*')}epsilon**-{_short(order)}"
+    return _Law(text, lambda x: lead.log() + x * order, looked_at=(2, 4, 8))
+
+
+def _from_shape(found: Series, total: Any) -> _Law | None:
+    known = shape(found.formula)
+    if known is None:
+        return None
+    powers = [(a, c) for a, c in known.items() if isinstance(a, Power) and known_sign(a.exponent) != -1]
+    loglogs = [c for a, c in known.items() if isinstance(a, LogLog)]
+    logs = [(a, c) for a, c in known.items() if isinstance(a, Log) and a.exponent > 0]
+    slow = [c for a, c in logs if a.exponent == 1]
+    slow += [c * len(a.lower) for a, c in known.items() if isinstance(a, LogPolynomial)]
     factor = ball(exp(constant_part(known)))
-    if len(powers) == 1 and not loglogs and all(a.exponent == 1 for a, _ in logs):
-        (atom, c) = powers[0]
-        rate, order = -ball(c), 1 / ball(atom.exponent)
-        if order.contains(1) and order.is_exact():
-            return f"about {_short(1 / rate, '*')}ln(1/epsilon)"
-        return f"about ({_ratio(rate)})**{_short(order)}"
-    if not powers and not loglogs and len(logs) == 1 and logs[0][0].exponent > 1:
-        (log, c) = logs[0]
-        return f"exp(({_ratio(-ball(c))})**{_short(1 / ball(log.exponent))}) to leading order in the exponent"
-    if len(loglogs) == 1 and len(logs) == 1 and not powers and logs[0][0].exponent == 1:
-        q, s = -ball(loglogs[0][1]), -ball(logs[0][1])
-        if known_sign(logs[0][1] + 1) == 0:
-            lead = (factor / (total * (q - 1))) ** (1 / (q - 1))
-            return f"ln(TRF) about {_short(lead, '*')}epsilon**-{_short(1 / (q - 1))}"
-        return f"epsilon**-{_short(1 / (s - 1))} up to powers of ln(1/epsilon)"
-    return UNKNOWN
+    if powers:
+        most = max((a.exponent for a, _ in powers), key=lambda e: float(ball(e)))
+        c = sum((c for a, c in powers if known_sign(a.exponent - most) == 0), ZERO)
+        return _stretched(-ball(c), 1 / ball(most)) if known_sign(c) == -1 else None
+    if any(a.exponent > 1 for a, _ in logs):
+        (log, c) = max(logs, key=lambda p: p[0].exponent)
+        rate, order = -ball(c), 1 / ball(log.exponent)
+        text = f"exp(({_ratio(rate)})**{_short(order)}) to leading order in the exponent"
+        return _Law(text, lambda x: (x / rate) ** order, rough=True) if known_sign(c) == -1 else None
+    if len(slow) != len(logs) + sum(isinstance(a, LogPolynomial) for a in known) or len(loglogs) > 1:
+        return None  # roots of logarithms
+    exponent = -sum(slow, ZERO)
+    gap = known_sign(exponent - 1)
+    if gap == 1:
+        s = ball(exponent)
+        if not loglogs:
+            return _power(factor / total, s)
+        text = f"epsilon**-{_short(1 / (s - 1))} up to powers of ln(1/epsilon)"
+        return _Law(text, lambda x: x / (s - 1), True, (2, 4, 8))
+    if gap == 0 and loglogs and known_sign(-loglogs[0] - 1) == 1:
+        return _double_logarithm(factor / total, -loglogs[0])
+    return None
+
+
+def _double_logarithm(ratio: Any, exponent: Const) -> _Law:
+    """Weights C/(t*ln(t)**q): ln(TRF) = (C/((q-1)*B*epsilon))**(1/(q-1))."""
+    order = 1 / (ball(exponent) - 1)
+    lead = (ratio * order) ** order
+    text = f"ln(TRF) about {_short(lead, '*')}epsilon**-{_short(order)}"
+    return _Law(text, lambda x: lead * (x * order).exp(), True, (1, 2, 3))
 
 
 def _ratio(rate: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from farfield.theory.budget import TimeUpError, time_limit
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.law import law
 from farfield.theory.fields.layers import Mixture, model_reach
@@ -54,7 +55,7 @@ class HeadSummary:
 
 
 @dataclass
-class Fields:
+class Summary:
     """Everything that was asked about the receptive fields of an encoding."""
 
     epsilons: list[str]
@@ -101,11 +102,15 @@ def fields(
     context: int | None,
     lengths: tuple[int, int] | None,
     start: int,
-) -> Fields:
-    """Sums and receptive fields of a formula without open parameters, or of each head."""
+    seconds: float | None = None,
+) -> Summary:
+    """Sums and receptive fields of a formula without open parameters, or of each head.
+
+    What is not ready after so many `seconds` is left out, and a note says so.
+    """
     for e in epsilons:
         exact_epsilon(e)
-    seen = Fields(epsilons, context=context, lengths=lengths)
+    seen = Summary(epsilons, context=context, lengths=lengths)
     if found.formula is None:
         return seen
     open_names = [n for n in found.formula.parameters if n not in given]
@@ -118,8 +123,35 @@ def fields(
     rows: list[dict[str, Any]] = [{}]
     if heads is not None:
         rows = [{n: v for n, v in row.items() if n not in given} for row in found.heads(heads, given, width=width)]
-    for h, own in enumerate(rows, 1):
-        seen.heads.append(_one(found, verdict, given, own, None if heads is None else h, seen, start))
+    left_out = f"is left out: not ready after {seconds:g} s; --time 30 gives more" if seconds else ""
+    try:
+        with time_limit(seconds):
+            for h, own in enumerate(rows, 1):
+                _one(found, verdict, given, own, None if heads is None else h, seen, start)
+    except TimeUpError:
+        what = "the sum or a receptive field" if heads is None else f"what follows head {max(0, len(seen.heads) - 1)}"
+        seen.notes.append(f"{what} {left_out}")
+        return seen
+    try:
+        with time_limit(seconds):
+            _further(found, verdict, given, heads, layers, width, start, seen)
+    except TimeUpError:
+        seen.notes.append(f"the law or the reach of the model {left_out}")
+    return seen
+
+
+def _further(
+    found: Encoding,
+    verdict: Verdict,
+    given: dict[str, str],
+    heads: int | None,
+    layers: int | None,
+    width: int,
+    start: int,
+    seen: Summary,
+) -> None:
+    """The law of one formula, the layer and the model."""
+    assert found.formula is not None
     if heads is None and verdict.verdict == "converges":
         bound = found.formula.bind(given)
         seen.law = _try(seen, lambda: law(bound, start=start))
@@ -133,7 +165,6 @@ def fields(
             seen.notes.append(said)
     _layer_and_model(found, given, heads, layers, width, start, seen)
     _leak_note(seen)
-    return seen
 
 
 def _one(
@@ -142,36 +173,38 @@ def _one(
     given: dict[str, str],
     own: dict[str, Any],
     h: int | None,
-    seen: Fields,
+    seen: Summary,
     start: int,
-) -> HeadSummary:
+) -> None:
+    """Add what is told of one head; what comes before a time limit stays."""
     setting = {**given, **{n: str(v) for n, v in own.items()}}
     mine = verdict if h is None else check(found, start=start, parameters=setting)
     row = HeadSummary(h, setting, mine.condition or mine.verdict, mine.verdict)
     row.horizon = mine.horizon
+    seen.heads.append(row)
     assert found.formula is not None
     bound = found.formula.bind(setting)  # a parameter may bear any name, `start` too
     if mine.condition is not None or mine.verdict in ("undecided", "not-applicable"):
-        return row
+        return
     if mine.verdict == "converges":
 
-        def sum_and_tokens() -> list[str]:
+        def sum_and_tokens() -> None:
             s = series(bound, start=start)
             total = sum_json(s)
             row.total, row.exact_total = _double(total), f"{total['mid']} +/- {total['rad']}"
-            return tokens(s, seen.epsilons)
+            for epsilon in seen.epsilons:
+                row.tokens += tokens(s, [epsilon])
 
-        row.tokens = _try(seen, sum_and_tokens) or []
+        _try(seen, sum_and_tokens)
     if seen.context is not None:
         context = seen.context
         row.reach = [str(reach(bound, e, context, start=start)) for e in seen.epsilons]
     if seen.lengths is not None:
         row.leak = float(leak(bound, *seen.lengths, start=start))
-    return row
 
 
 def _layer_and_model(
-    found: Encoding, given: dict[str, str], heads: int | None, layers: int | None, width: int, start: int, seen: Fields
+    found: Encoding, given: dict[str, str], heads: int | None, layers: int | None, width: int, start: int, seen: Summary
 ) -> None:
     """The layer's largest receptive field and mixture, and the reach of the model."""
     if not seen.heads or not all(h.tokens for h in seen.heads):
@@ -210,7 +243,7 @@ def _layer_and_model(
             )
 
 
-def _leak_note(seen: Fields) -> None:
+def _leak_note(seen: Summary) -> None:
     if seen.lengths is not None:
         leaks = [h.leak for h in seen.heads if h.leak is not None]
         if leaks:
@@ -220,7 +253,7 @@ def _leak_note(seen: Fields) -> None:
             seen.notes.append(f"leak from {train} to {test} tokens{over}: {mean:.4f}")
 
 
-def _try(seen: Fields, ask: Any) -> Any:
+def _try(seen: Summary, ask: Any) -> Any:
     """An answer, or a note that says why there is none."""
     try:
         return ask()

@@ -123,7 +123,7 @@ def ratio_at(formula: Formula, t: int, unit: Node) -> Fraction | None:
     if node == unit:
         return Fraction(1)
     one, other = known_value(node), known_value(unit)
-    if one is None or other is None or not other.terms:
+    if one is None or other is None or (formula.weight and not other.terms):
         return None
     return (one / other if formula.weight else exp(one - other)).rational
 

@@ -16,6 +16,7 @@ from farfield.formula import Formula, FormulaError, Node, index_range, number
 from farfield.formula.algebras import COMPARE, OPPOSITE, ball_exp, ball_power, ball_value
 from farfield.formula.functions import DERIVED, expand, reading
 from farfield.formula.tree import substitute
+from farfield.theory.budget import tick
 from farfield.theory.errors import NotSmoothError
 
 Function = Callable[[Any, bool], Any]  # (value of t, must be analytic there) -> value
@@ -161,10 +162,12 @@ class Weight:
 
     def __call__(self, t: int | Any) -> Any:
         """A ball around b(t)."""
+        tick()
         return self.call(t if isinstance(t, arb) else arb(fmpz(t)), False)
 
     def jet(self, x: Any, terms: int) -> list[Any]:
         """The Taylor coefficients b(x), b'(x), b''(x)/2, ... of that many terms."""
+        tick()
         before, ctx.cap = ctx.cap, terms + 1  # python-flint cuts every power series to so many terms, without a word
         try:
             value = self.call(arb_series([x, arb(1)], terms), False)
@@ -177,5 +180,6 @@ class Weight:
 
     def largest(self, box: Any) -> Any:
         """An upper bound of |b| on a complex box on which b is analytic; not finite where that is unknown."""
+        tick()
         value = self.call(box, True)
         return abs(value).upper() if isinstance(value, acb | arb) else arb("inf")

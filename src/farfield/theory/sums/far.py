@@ -7,24 +7,27 @@ costs one expansion. Large exponents s hold only from large X on, so several are
 
 from __future__ import annotations
 
-import time
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from flint import arb, ctx
 
-from farfield.formula import Formula
+from farfield.formula import Formula, Node
+from farfield.theory.budget import Work
 from farfield.theory.errors import LargerStartError, MoreTermsError, UndecidedError, UndefinedError
-from farfield.theory.exact.constants import rational
+from farfield.theory.exact import constants
+from farfield.theory.exact.constants import ONE, Const, rational
 from farfield.theory.exact.signs import ball
 from farfield.theory.sums.shapes import Log, Shape, constant_part, shape
+from farfield.theory.verdict import oscillation
 from farfield.theory.verdict.engines import Explicit
 from farfield.theory.verdict.growth import NOTHING
 from farfield.theory.verdict.ladder import Rung, decide, excess
 from farfield.theory.verdict.reader import bias
 from farfield.theory.verdict.regions import Region
 
-_BUDGET = 2.0  # seconds of work for one bound
+_BUDGET = 4.0  # work for all bounds of one formula
 _EXPONENTS = (1024, 256, 128, 64, 48, 32, 24, 16, 12, 8, 6, 5, 4, 3, Fraction(5, 2), 2, Fraction(3, 2), Fraction(6, 5))
 _SHARES = ("1", "0.99", "0.9", "0.5")  # of the exponent beyond 1 that the verdict found
 
@@ -35,14 +38,16 @@ class FarTail:
     def __init__(self, formula: Formula):
         self.formula = formula
         self.shape = shape(formula)
+        self._work = Work(_BUDGET)
         self._rung: Rung | None = None
         self._failed = False
+        self._majorant: tuple[FarTail | None, Const] | None = None
 
     def rung(self) -> Rung | None:
         """Where on the logarithmic scale the weights lie, found once."""
         if self._rung is None and not self._failed:
             try:
-                found = decide(self.formula, Region(), time.thread_time() + _BUDGET)
+                found = decide(self.formula, Region(), self._work)
                 self._rung = found if found.verdict == "converges" else None
             except (UndecidedError, UndefinedError):
                 pass
@@ -56,12 +61,11 @@ class FarTail:
             return quick
         rung = self.rung()
         if rung is None:
-            return None
-        deadline = time.thread_time() + _BUDGET
+            return self._by_majorant(ln_x)
         for length in (4, 8, 16):
             try:
                 with ctx.workprec(128):
-                    engine = Explicit(ln_x, length, deadline)
+                    engine = Explicit(ln_x, length, self._work)
                     r = bias(engine, self.formula)
                     if r is NOTHING:
                         return arb(0)
@@ -73,6 +77,16 @@ class FarTail:
             except (LargerStartError, OverflowError, UndecidedError, UndefinedError):
                 return None
         return None
+
+    def _by_majorant(self, ln_x: Any) -> Any | None:
+        """The bound of a larger weight: waves at their largest, branches that change for ever at the larger one."""
+        if self._majorant is None:
+            self._majorant = _majorant(self.formula)
+        if self._majorant[0] is None:
+            return None
+        bound = self._majorant[0](ln_x)
+        with ctx.workprec(128):
+            return None if bound is None else (bound * ball(self._majorant[1])).upper()
 
     def _best(self, engine: Explicit, g: Any, rung: Rung) -> Any | None:
         exponents: list[Any]
@@ -130,3 +144,30 @@ def _sum_bound(engine: Explicit, depth: int, s: Any, c: Any) -> Any:
         first -= engine.levels[i]
     integral = c + (1 - s) * last - (s - 1).log()
     return (first.exp() + integral.exp()).upper()
+
+
+def _majorant(formula: Formula) -> tuple[FarTail | None, Const]:
+    """The far tail of a weight h and a constant c with b(t) <= c*h(t), h without waves in a factor, or None."""
+    larger = _larger_branch(formula.node)
+    if larger != formula.node:
+        return FarTail(replace(formula, node=larger, source="")), ONE
+    try:
+        parts = oscillation.factor(formula)
+        if parts is None:
+            return None, ONE
+        size = ONE
+        for node, e, _ in parts.waves:
+            size = size * constants.real_power(oscillation.size(oscillation.polynomial(node)), rational(e))
+    except UndecidedError:
+        return None, ONE
+    return FarTail(parts.rest), size
+
+
+def _larger_branch(node: Node) -> Node:
+    """The larger of the two branches of a choice, whichever holds; -inf is the smaller one of any two."""
+    if node.op != "where":
+        return node
+    yes, no = (_larger_branch(a) for a in node.args[2:])
+    if "-inf" in (yes.op, no.op):
+        return no if yes.op == "-inf" else yes
+    return Node("max", (yes, no))

@@ -8,12 +8,12 @@ convergence proof supplies. No convexity or monotonicity is needed anywhere.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 from flint import acb, arb, ctx, fmpz
 
+from farfield.theory.budget import TimeUpError, tick
 from farfield.theory.errors import IntegralError, NotReachedError, NotSmoothError, UndecidedError
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.eulermaclaurin import bernoulli, correction
@@ -27,7 +27,6 @@ FIRST = (32, 64, 128, 256, 512, 1024, 4096)  # where Euler-Maclaurin may begin, 
 _ENDS = (7, 9, 10, 11, 12, 13, 14, 16, 18, 20, 24, 28, 32, *(int(32 * 1.25**i) for i in range(1, 40)))
 _MOST_PANELS = 4000
 _MOST_EVALUATIONS = 80  # of the weight in one integral, for each bit of precision
-_BUDGET = 4.0  # seconds of work before one by one
 
 
 def _largest(weight: Weight, low: Any, high: Any, r: Any) -> Any:
@@ -125,8 +124,9 @@ class SmoothSum:
         def integrand(u: Any, analytic: bool) -> Any:
             x = u.exp()
             try:
+                tick()
                 return x * self.weight.call(x, analytic)
-            except (NotSmoothError, ZeroDivisionError):
+            except (NotSmoothError, ZeroDivisionError, TimeUpError):  # nothing may be raised through Arb
                 return acb("nan")
 
         goal = self.error / 64
@@ -138,6 +138,7 @@ class SmoothSum:
             rel_tol=arb(2) ** -ctx.prec,
             eval_limit=_MOST_EVALUATIONS * ctx.prec,
         ).real
+        tick()
         if not value.is_finite() or (not value.rad() < self.error * 16 and value.rel_accuracy_bits() < ctx.prec // 2):
             raise IntegralError
         return value
@@ -185,12 +186,10 @@ class General(Series):
             raise UndecidedError("the first weights are all 0, and so the sum could not be enclosed")
         return top
 
-    def _end(self, error: Any, deadline: float) -> int | None:
+    def _end(self, error: Any) -> int | None:
         """The first exponent k tried for which the sum from 2**k on is below the error."""
         least = max(6, self.start.bit_length() + 1)
         for k in _ENDS:
-            if time.thread_time() > deadline:
-                return None
             bound = self.far(k) if k >= least else None
             if bound is not None and bound <= error:
                 return k
@@ -201,11 +200,10 @@ class General(Series):
         if key in self._parts:
             return self._parts[key]
         error = self._scale() * arb(2) ** -ctx.prec
-        deadline = time.thread_time() + _BUDGET
-        k = self._end(error, deadline)
+        k = self._end(error)
         parts = None
         if k is not None and k > _DIRECT.bit_length() and self._smooth:
-            parts = self._by_panels(k, error, deadline)
+            parts = self._by_panels(k, error)
         if parts is None:
             parts = self._one_by_one(k)
             if not parts[2] <= error:
@@ -213,11 +211,11 @@ class General(Series):
         self._parts[ctx.prec] = parts
         return parts
 
-    def _by_panels(self, k: int, error: Any, deadline: float) -> tuple[list[Any], SmoothSum | None, Any] | None:
+    def _by_panels(self, k: int, error: Any) -> tuple[list[Any], SmoothSum | None, Any] | None:
         end, rest = arb(2) ** k, self.far(k)
         for offset in FIRST:
             first = self.start + offset
-            if not first < end or time.thread_time() > deadline:
+            if not first < end:
                 break
             try:
                 smooth = SmoothSum(self.weight, first, end, error)

@@ -9,6 +9,7 @@ a step function, and for everything else the general method. Every value is an A
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -19,7 +20,8 @@ from flint import arb, ctx
 
 from farfield import zoo
 from farfield.formula import Formula, Node
-from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.formula.functions import ROUGH
+from farfield.theory.errors import DivergenceError, UndecidedError, ZeroWeightsError
 from farfield.theory.exact.constants import exp
 from farfield.theory.sums.branches import has_switch, pieces, ratio_at
 from farfield.theory.sums.closed import Geometric, Series, closed
@@ -88,7 +90,7 @@ def _best(formula: Formula, start: int) -> Series:
             return Pieces(weight, start)
         except UndecidedError:
             require_convergence(formula, start)
-            return General(weight, start, far_bound(formula))
+            return _by_residues(weight, start) or General(weight, start, far_bound(formula))
     found = shape(formula)
     if found is not None:
         chosen = closed(weight, found, start) or smooth(weight, found, start)
@@ -101,7 +103,67 @@ def _best(formula: Formula, start: int) -> Series:
             return Blocks(weight, start, inner, far_bound(formula))
         except UndecidedError:
             pass
-    return General(weight, start, far_bound(formula))
+    return _by_residues(weight, start) or General(weight, start, far_bound(formula))
+
+
+def _by_residues(weight: Weight, start: int) -> Series | None:
+    """The sum over residue classes in which what repeats stands still, if there are such and each has a sum."""
+    from farfield.theory.verdict.classes import modulus
+
+    m = modulus(weight.formula)
+    try:
+        return Residues(weight, start, m) if m > 1 else None
+    except UndecidedError:
+        return None
+
+
+class Residues(Series):
+    """Distances t = m*n + r: for each r a series in n of its own."""
+
+    method = "residue classes"
+
+    def __init__(self, weight: Weight, start: int, modulus: int):
+        from farfield.theory.verdict.classes import classes
+
+        super().__init__(weight, start)
+        self.modulus = modulus
+        each = enumerate(classes(weight.formula, modulus))
+        self.parts = [None if _is_zero(one) else _series(one, max(0, self._first(r, start))) for r, one in each]
+        if not any(self.parts):
+            raise ZeroWeightsError(weight.formula.text())
+
+    @property
+    def rough(self) -> bool:  # type: ignore[override]
+        return any(part is not None and part.rough for part in self.parts)
+
+    def _first(self, r: int, j: int) -> int:
+        """The smallest n with modulus*n + r >= j."""
+        return -((r - j) // self.modulus)
+
+    def term(self, j: int) -> Any:
+        """b(j) by its class, where nothing jumps."""
+        part = self.parts[j % self.modulus]
+        return arb(0) if part is None else part.term(j // self.modulus)
+
+    def _tail(self, j: int) -> Any:
+        return sum((p.tail(max(0, self._first(r, j))) for r, p in enumerate(self.parts) if p is not None), arb(0))
+
+
+def _is_zero(formula: Formula) -> bool:
+    """Whether all weights of a class are shown to be 0."""
+    if has_switch(formula.node):
+        try:
+            _series(formula, 0)
+        except ZeroWeightsError:
+            return True
+        except (DivergenceError, UndecidedError):
+            pass
+        return False
+    if not formula.weight or any(n.op in ROUGH and "t" in n.free() for n in formula.node.walk()):
+        return False
+    from farfield.theory.verdict.reader import vanishes
+
+    return vanishes(formula)
 
 
 class Pieces(Series):
@@ -116,11 +178,19 @@ class Pieces(Series):
         end = found[-1]
         self.last = None if end.formula is None else _series(end.formula, end.first)
         if self.last is None and not self.stretches:
-            raise ValueError(f"all weights of {weight.formula.text()} are 0, so it has no receptive field")
+            raise ZeroWeightsError(weight.formula.text())
 
     @property
     def rough(self) -> bool:  # type: ignore[override]
         return self.last is not None and self.last.rough
+
+    @property
+    def end(self) -> float:
+        """The distance from which on all weights are 0: infinity if there is none, nan if it could not be told."""
+        if self.last is not None:
+            return math.inf
+        end = max(s.last for s in self.stretches)
+        return end if self.term(end - 1) > 0 else math.nan
 
     def term(self, j: int) -> Any:
         """b(j) by the piece that holds there: at the edge a ball around t could not tell the branches apart."""

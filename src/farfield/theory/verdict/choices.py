@@ -42,7 +42,9 @@ def by_choices(formula: Formula, start: int, settle: Settle) -> Settled | None:
     diverging = [(held, one) for held, one in found if one.verdict == "diverges"]
     if len(diverging) in (0, len(found)):
         verdict = "diverges" if diverging else "converges"
-        return Settled(verdict, tuple(proof), weakest([one.certificate for _, one in found]))
+        claims = [one.certificate for _, one in found]
+        bounds = [c for c in claims if c is None or c["claim"] != "finite"]  # what is 0 lies below any bound
+        return Settled(verdict, tuple(proof), weakest(bounds or claims))
     if len(choices) > 1 or diverging[0][1].certificate is None or diverging[0][1].certificate["claim"] != "lower":
         return None
     q = share(choices[0], diverging[0][0][0])

@@ -16,6 +16,7 @@ from farfield.formula import Formula, Node, build, number
 from farfield.formula.functions import WAVES
 from farfield.formula.sentence import say
 from farfield.formula.tree import T, substitute
+from farfield.theory.budget import Work
 from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import PI, Const, rational
@@ -103,7 +104,7 @@ def _linear(node: Node) -> tuple[Const, Const] | None:
     if "t" not in node.free():
         return None
     try:
-        slope, shift = linear_phase(Reader(Asymptotic(Region(), 3, math.inf)), node)
+        slope, shift = linear_phase(Reader(Asymptotic(Region(), 3, Work(1))), node)
     except (UndecidedError, UndefinedError, MoreTermsError):
         return None
     return (slope, shift) if slope != rational(0) else None

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from farfield.formula import Node, build
 from farfield.formula.sentence import Sentence, joined, say
+from farfield.theory.budget import Work
 from farfield.theory.errors import EmptyRegionError, SplitError, UndecidedError
 from farfield.theory.exact import signs
 from farfield.theory.exact.constants import Const
+from farfield.theory.verdict.linear import AT_LEAST, AT_MOST, UNEQUAL, Case, shorter
 from farfield.theory.verdict.regions import Region, domain, domain_relation, linear, relation
 
-MAX_LEAVES = 120
+MAX_LEAVES = 240
 MAX_JOINED = 12  # cases among which pairs are sought that make one
-AT_LEAST, AT_MOST, UNEQUAL = 2, -2, 3  # signs of a condition beside 1, 0, -1
-Case = tuple[tuple[Const, int], ...]  # a conjunction of sign conditions
 
 
 @dataclass(frozen=True)
@@ -39,14 +38,14 @@ class Branch:
 Tree = Leaf | Branch
 
 
-def explore(region: Region, leaf: Callable[[Region], Leaf], deadline: float) -> Tree:
+def explore(region: Region, leaf: Callable[[Region], Leaf], work: Work) -> Tree:
     """Run a procedure under every combination of signs that it asks for."""
     count = 0
 
     def visit(here: Region) -> Tree:
         nonlocal count
         count += 1
-        if count > MAX_LEAVES or time.thread_time() > deadline:
+        if count > MAX_LEAVES or work.done:
             return Leaf("undecided", (say("there are too many cases"),))
         try:
             return leaf(here)
@@ -91,20 +90,20 @@ def cases(tree: Tree, verdict: str) -> list[Case]:
 
 
 @dataclass(frozen=True)
-class Interval:
+class Bounds:
     """Bounds on one quantity: (bound, strict), or None where there is none."""
 
     low: tuple[Const, bool] | None
     high: tuple[Const, bool] | None
 
-    def joined(self, other: Interval) -> Interval | None:
+    def joined(self, other: Bounds) -> Bounds | None:
         """The union, if it has no gap."""
         for a, b in ((self, other), (other, self)):  # a reaches down to b's upper end
             if a.low is not None and b.high is not None:
                 gap = signs.sign(a.low[0] - b.high[0])
                 if gap > 0 or (gap == 0 and a.low[1] and b.high[1]):
                     return None
-        return Interval(_outer(self.low, other.low, -1), _outer(self.high, other.high, 1))
+        return Bounds(_outer(self.low, other.low, -1), _outer(self.high, other.high, 1))
 
 
 def _outer(a: tuple[Const, bool] | None, b: tuple[Const, bool] | None, side: int) -> tuple[Const, bool] | None:
@@ -114,7 +113,7 @@ def _outer(a: tuple[Const, bool] | None, b: tuple[Const, bool] | None, side: int
     return a if gap > 0 else b if gap < 0 else (a[0], a[1] and b[1])
 
 
-def _interval(case: Case, moving: Const) -> tuple[Interval, Case] | None:
+def _interval(case: Case, moving: Const) -> tuple[Bounds, Case] | None:
     """The bounds on one quantity and the other conditions; None if the case has none, or a hole."""
     low = high = None
     rest, seen = [], False
@@ -130,7 +129,7 @@ def _interval(case: Case, moving: Const) -> tuple[Interval, Case] | None:
             low = (line[1], s == 1)
         if s in (-1, AT_MOST, 0):
             high = (line[1], s == -1)
-    return (Interval(low, high), tuple(rest)) if seen else None
+    return (Bounds(low, high), tuple(rest)) if seen else None
 
 
 def _joined(found: list[Case]) -> list[Case]:
@@ -212,10 +211,9 @@ class Condition(str):
         return self.sentence.html()
 
 
-def _relations(found: list[Case], given: Region) -> tuple[tuple[Node, ...], ...]:
+def _relations(found: list[Case], given: Case) -> tuple[tuple[Node, ...], ...]:
     """Conjunctions of relations; what the domain says already is left out."""
-    known = set(given.facts)
-    return tuple(tuple(relation(c, s) for c, s in case if (c, s) not in known) for case in found)
+    return tuple(tuple(relation(c, s) for c, s in case if (c, s) not in given) for case in found)
 
 
 def _any_of(cases: tuple[tuple[Node, ...], ...]) -> Sentence:
@@ -225,7 +223,12 @@ def _any_of(cases: tuple[tuple[Node, ...], ...]) -> Sentence:
 def family(tree: Tree, names: Sequence[str], domains: list[str]) -> tuple[str, Condition | None, list[Sentence]]:
     """(verdict, condition, proof) of a formula with open parameters."""
     verdicts = ("converges", "diverges", "undecided", "undefined")
-    shown = {v: _relations(cases(tree, v), domain(domains)) for v in verdicts}
+    found = {v: cases(tree, v) for v in verdicts}
+    given = domain(domains).facts
+    shown = {}
+    for v in verdicts:
+        short = shorter(found[v], [case for other in verdicts if other != v for case in found[other]], given)
+        shown[v] = _relations(short, given)
     known = [domain_relation(d) for d in domains]
     everything = joined([d for d in known if d is not None] or [build.name(n) for n in names], ", ")
     proof = _proof(tree)

@@ -7,7 +7,6 @@ with open parameters gets a decision tree over the signs that matter (regions.py
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ from farfield.formula import Formula, FormulaError, build, parse
 from farfield.formula.gather import gathered
 from farfield.formula.sentence import Sentence, say
 from farfield.formula.tree import T
+from farfield.theory.budget import Work
 from farfield.theory.checker.wording import wording
 from farfield.theory.coq.files import file_text, verdict_block
 from farfield.theory.errors import UndecidedError, UndefinedError
@@ -31,15 +31,14 @@ from farfield.theory.verdict.conditions import Condition, Leaf, explore, family
 from farfield.theory.verdict.corners import corners
 from farfield.theory.verdict.domain import refuse_undefined, require_defined
 from farfield.theory.verdict.families import confirm
-from farfield.theory.verdict.gate import Judged, Settle, accepted, weakest
+from farfield.theory.verdict.gate import PartVerdict, Settle, accepted, weakest
 from farfield.theory.verdict.horizon import Horizon, horizon
 from farfield.theory.verdict.ladder import B, Rung, certificate, decide, safe_decimal
 from farfield.theory.verdict.regions import Region, domain, domain_relation
 from farfield.zoo import Encoding, find
 
-BUDGET = 1.5  # seconds of work for one verdict
+BUDGET = 1.5  # for one verdict, in seconds of an ordinary machine
 LATER = 1000  # what has no value at one of the first distances may have one from here on
-FAMILY_BUDGET = 0.7  # of them for the cases of open parameters
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,8 @@ def check(
         encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
         start: the first distance of the series, for formulas that are undefined at 0.
         weight: the text gives the weight b(t) = exp(r(t)) instead of the bias.
-        budget: how much work the verdict may cost.
+        budget: how much work the verdict may cost, in seconds of an ordinary machine: it is counted in steps, so that
+            the answer does not depend on the machine.
         parameters: values of parameters, such as {"k": "1/16"}; those that are not given stay open.
     """
     named = find(encoding, weight=weight)
@@ -133,13 +133,13 @@ def check(
     if not isinstance(start, int) or not 0 <= start < 2**63:
         raise FormulaError(f"the series must start at a distance of 0 or more, not {start}", formula.text())
     formula = formula.bind(parameters or {})
-    deadline = time.thread_time() + budget
+    work = Work(budget)
     try:
         if formula.parameters:
             domains = [p.domain for p in named.parameters if p.name in formula.parameters]
-            verdict = _check_family(formula.primitive, domains, start, deadline)
+            verdict = _check_family(formula.primitive, domains, start, work)
         else:
-            verdict = _gated(formula.primitive, start, deadline)
+            verdict = _gated(formula.primitive, start, work)
             if verdict.verdict == "diverges" and (far := horizon(formula, start)) is not None:
                 verdict = replace(verdict, horizon=far, steps=(*verdict.steps, say(far.sentence())))
     except UndecidedError as error:
@@ -147,29 +147,29 @@ def check(
     return replace(verdict, formula=formula.text())
 
 
-def _gated(formula: Formula, start: int, deadline: float) -> Verdict:
+def _gated(formula: Formula, start: int, work: Work) -> Verdict:
     """The verdict on a concrete formula, with a certificate that the checker has accepted."""
-    verdict = _check_concrete(formula, start, deadline)
+    verdict = _check_concrete(formula, start, work)
     accepted(formula, verdict.verdict, verdict.certificate, start)
     return verdict
 
 
-def _check_concrete(formula: Formula, start: int, deadline: float) -> Verdict:
+def _check_concrete(formula: Formula, start: int, work: Work) -> Verdict:
     try:
-        require_defined(formula, start, deadline)
-        rung = decide(formula, Region(), deadline)
+        require_defined(formula, start, work)
+        rung = decide(formula, Region(), work)
     except UndefinedError as error:
         raise UndecidedError(f"{error}, so the formula seems to have no value for large t") from None
     except UndecidedError as error:
         for other in (_check_oscillating, _check_corners, _check_parts, _check_pieces):
             try:
-                found = other(formula, start, deadline)
+                found = other(formula, start, work)
             except (UndecidedError, FormulaError):  # a part of a formula may have no value of its own
                 continue
             if found is not None and found.certificate is not None:
                 return found
         raise error
-    claim = certificate(formula, rung, deadline)
+    claim = certificate(formula, rung, work)
     proof = [
         *rung.steps,
         rung.reason if claim is None else _explicit_step(claim, rung),
@@ -190,14 +190,14 @@ def _explicit_step(claim: Mapping[str, Any], rung: Rung) -> Sentence:
     return say("explicitly, ", wording(claim), f"; {why}")
 
 
-def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict | None:
+def _check_oscillating(formula: Formula, start: int, work: Work) -> Verdict | None:
     """Weights with a trigonometric factor that touches zero: decided by their mean (oscillation.py)."""
     parts = oscillation.factor(formula)
     if parts is None:
         return None
-    require_defined(parts.rest, start, deadline)
-    rung = decide(parts.rest, Region(), deadline)
-    claim = certificate(parts.rest, rung, deadline)
+    require_defined(parts.rest, start, work)
+    rung = decide(parts.rest, Region(), work)
+    claim = certificate(parts.rest, rung, work)
     if claim is None:
         return None
     waves = []
@@ -244,18 +244,18 @@ def _check_oscillating(formula: Formula, start: int, deadline: float) -> Verdict
     return Verdict(formula.text(), "diverges", None, tuple(proof), claim, None, start)
 
 
-def _check_corners(formula: Formula, start: int, deadline: float) -> Verdict | None:
+def _check_corners(formula: Formula, start: int, work: Work) -> Verdict | None:
     """Waves in an exponent that cross the border: decided if every extreme has the same verdict (corners.py)."""
-    require_defined(formula, start, deadline)
+    require_defined(formula, start, work)
     certificates: list[dict[str, Any] | None] = []
     verdicts, proof = set(), [say("for each t, ", B, " is monotone in its waves, so it lies between the extremes:")]
-    for said, still in corners(formula, deadline):
+    for said, still in corners(formula, work):
         try:
-            rung = decide(still, Region(), deadline)
+            rung = decide(still, Region(), work)
         except UndefinedError:
             return None
         verdicts.add(rung.verdict)
-        certificates.append(certificate(still, rung, deadline))
+        certificates.append(certificate(still, rung, work))
         first, *others = (*rung.steps, rung.reason)
         proof += [say("with ", said, ": ", first), *others]
     if len(verdicts) != 1:
@@ -269,11 +269,11 @@ def _check_corners(formula: Formula, start: int, deadline: float) -> Verdict | N
     return Verdict(formula.text(), verdict, None, tuple(proof), claim, None, start)
 
 
-def _check_parts(formula: Formula, start: int, deadline: float) -> Verdict | None:
+def _check_parts(formula: Formula, start: int, work: Work) -> Verdict | None:
     """A weight that is a sum of weights: it converges if both do, and diverges if one does."""
     if not formula.weight or formula.node.op != "+":
         return None
-    found = [_check_concrete(replace(formula, node=part, source=""), start, deadline) for part in formula.node.args]
+    found = [_check_concrete(replace(formula, node=part, source=""), start, work) for part in formula.node.args]
     first, second = formula.node.args
     proof = [say(B, " is a sum of two weights, and the first of them, ", first, ":"), *found[0].steps]
     proof += [say("the other, ", second, ":"), *found[1].steps]
@@ -288,11 +288,11 @@ def _check_parts(formula: Formula, start: int, deadline: float) -> Verdict | Non
     return Verdict(formula.text(), verdict, None, tuple(proof), claim, None, start)
 
 
-def _check_pieces(formula: Formula, start: int, deadline: float) -> Verdict | None:
+def _check_pieces(formula: Formula, start: int, work: Work) -> Verdict | None:
     """Residue classes and branches that change for ever: each a series of its own (classes.py, choices.py)."""
     for way in (by_factors, by_classes, by_choices):
         try:
-            found = way(formula, start, lambda part, first: _check_concrete(part, first, deadline))
+            found = way(formula, start, lambda part, first: _check_concrete(part, first, work))
         except (UndecidedError, FormulaError):
             continue
         if found is not None and found.certificate is not None:
@@ -301,7 +301,7 @@ def _check_pieces(formula: Formula, start: int, deadline: float) -> Verdict | No
     return None
 
 
-def by_factors(formula: Formula, start: int, settle: Settle) -> Judged | None:
+def by_factors(formula: Formula, start: int, settle: Settle) -> PartVerdict | None:
     """The same weight with the factors that both sides of a sum have taken out."""
     node = gathered(formula.node)
     return None if node == formula.node else settle(replace(formula, node=node, source=""), start)
@@ -318,23 +318,22 @@ def _shifted(claim: dict[str, Any], shift: arb) -> dict[str, Any]:
     return {**claim, "ln_constant": safe_decimal(arb(claim["ln_constant"]) + shift, up)}
 
 
-def _check_family(formula: Formula, domains: list[str], start: int, deadline: float) -> Verdict:
+def _check_family(formula: Formula, domains: list[str], start: int, work: Work) -> Verdict:
     """A formula with open parameters: every case, and the exact condition."""
     refuse_undefined(formula, start)
-    deadline = min(deadline, time.thread_time() + FAMILY_BUDGET)
 
     def leaf(region: Region) -> Leaf:
         try:
-            rung = decide(formula, region, deadline)
+            rung = decide(formula, region, work, shortest=1)  # with few terms few orders of them are open
         except UndefinedError as error:
             return Leaf("undefined", (say(str(error)),))
         except UndecidedError as error:
             return Leaf("undecided", (say(str(error)),))
         return Leaf(rung.verdict, (*rung.steps, rung.reason))
 
-    verdict, condition, proof = family(explore(domain(domains), leaf, deadline), formula.parameters, domains)
+    verdict, condition, proof = family(explore(domain(domains), leaf, work), formula.parameters, domains)
     if len(domains) == 1 and verdict == "converges":  # a single parameter: is its domain the condition itself?
-        free = family(explore(Region(), leaf, deadline), formula.parameters, [])
+        free = family(explore(Region(), leaf, work), formula.parameters, [])
         if free[1] == f"converges if and only if {domains[0]}":
             verdict, condition, proof, domains = *free, []
     if condition is not None:
@@ -347,7 +346,7 @@ def _judge(formula: Formula, start: int) -> str:
     """The verdict on one member of a family, of which only large distances count."""
     for first in (start, start + LATER):
         try:
-            return _gated(formula, first, time.thread_time() + BUDGET).verdict
+            return _gated(formula, first, Work(BUDGET)).verdict
         except UndecidedError:
             return "undecided"
         except FormulaError:

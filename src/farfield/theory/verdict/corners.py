@@ -17,6 +17,7 @@ from farfield.formula import Formula, Node, build, number
 from farfield.formula.algebras import exact_value
 from farfield.formula.functions import WAVES, reading
 from farfield.formula.sentence import Sentence, joined
+from farfield.theory.budget import Work
 from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.verdict.engines import Asymptotic
 from farfield.theory.verdict.monomials import UNIT
@@ -26,9 +27,9 @@ from farfield.theory.verdict.regions import Region
 MAX_WAVES = 3
 
 
-def corners(formula: Formula, deadline: float) -> Iterator[tuple[Sentence, Formula]]:
+def corners(formula: Formula, work: Work) -> Iterator[tuple[Sentence, Formula]]:
     """The formula with every wave at one of its extremes, and how to say so; nothing if that bounds nothing."""
-    reader = Reader(Asymptotic(Region(), 3, deadline))
+    reader = Reader(Asymptotic(Region(), 3, work))
     waves = list(_waves(reader, formula.node, ()))
     if not 0 < len(waves) <= MAX_WAVES:
         return

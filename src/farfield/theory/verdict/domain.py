@@ -15,6 +15,7 @@ from flint import arb, ctx, fmpz
 from farfield.formula import Formula, FormulaError, Node
 from farfield.formula.algebras import Balls, Names, ball_power, evaluate, exact_value
 from farfield.formula.functions import reading
+from farfield.theory.budget import Work
 from farfield.theory.errors import FaultError, LargerStartError, MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.verdict.engines import Explicit
 from farfield.theory.verdict.intervals import RANGES, Range
@@ -102,14 +103,14 @@ def _moving_guards(formula: Formula) -> bool:
     return formula.weight or any(risky(n) for n in formula.node.walk())
 
 
-def require_defined(formula: Formula, start: int, deadline: float) -> None:
+def require_defined(formula: Formula, start: int, work: Work) -> None:
     """Make sure that a formula without open parameters is defined at every distance from `start` on.
 
     FormulaError names the first distance where it is not; UndecidedError says where it could not be told.
     """
     _require_at(formula, fmpz(start))
     if _moving_guards(formula):
-        end = _defined_from(formula, deadline)
+        end = _defined_from(formula, work)
         for t in range(start + 1, min(end, start + SINGLES)):
             _require_at(formula, fmpz(t))
         if end > start + SINGLES:
@@ -125,12 +126,12 @@ def refuse_undefined(formula: Formula, start: int) -> None:
             continue
 
 
-def _defined_from(formula: Formula, deadline: float) -> int:
+def _defined_from(formula: Formula, work: Work) -> int:
     """A distance from which on the expansion proves every log, quotient and root to be defined."""
     for name, ln_start in starts():
         try:
             with ctx.workprec(128):
-                bias(Explicit(ln_start, 4, deadline), formula)
+                bias(Explicit(ln_start, 4, work), formula)
             return int(name) if name.isdigit() else _whole(ln_start)
         except (LargerStartError, MoreTermsError, OverflowError):
             continue

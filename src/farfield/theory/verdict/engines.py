@@ -13,6 +13,7 @@ from typing import Any
 
 from flint import arb
 
+from farfield.theory.budget import Work
 from farfield.theory.errors import LargerStartError, MoreTermsError
 from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
@@ -91,8 +92,8 @@ _LARGE = arb(10) ** 15
 class Explicit(Engine):
     """Remainders for all t >= X, as Arb balls; X is given by its logarithm."""
 
-    def __init__(self, ln_start: arb, length: int, deadline: float):
-        super().__init__(Region(), length, deadline)
+    def __init__(self, ln_start: arb, length: int, work: Work):
+        super().__init__(Region(), length, work)
         self.levels = {1: ln_start}  # l_i(X)
         while self.levels[len(self.levels)] > 0 and len(self.levels) < 12:
             self.levels[len(self.levels) + 1] = self.levels[len(self.levels)].log()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 from flint import arb
 
 from farfield.formula import Node, build
+from farfield.theory.budget import Work
 from farfield.theory.errors import MoreTermsError, UndecidedError
 from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
@@ -42,8 +42,8 @@ class Expansion(NamedTuple):
 class Engine:
     """Arithmetic of expansions; subclasses say what the interval of a remainder means."""
 
-    def __init__(self, region: Region, length: int, deadline: float):
-        self.region, self.length, self.deadline = region, length, deadline
+    def __init__(self, region: Region, length: int, work: Work):
+        self.region, self.length, self.work = region, length, work
         self._compared: dict[tuple[Mono, Mono], int] = {}
         self._known: list[Const] = []  # the irrational exponents that were met
         self._canonical: dict[Const, Const] = {}
@@ -184,8 +184,8 @@ class Engine:
 
     def make(self, items: Iterable[tuple[Mono, Const]], rests: Iterable[tuple[Mono, Any] | None] = ()) -> Expansion:
         """Collect terms, order them, cut to length, and gather every remainder in one."""
-        if time.thread_time() > self.deadline:
-            raise UndecidedError("the time allowed was used up")
+        items = list(items)
+        self.work.spend(1 + sum(len(c.terms) for _, c in items))
         gathered: dict[Mono, Const] = {}
         for m, c in items:
             gathered[m] = gathered.get(m, ZERO) + c

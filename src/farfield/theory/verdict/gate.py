@@ -19,7 +19,7 @@ from farfield.theory.errors import UndecidedError
 LATER = (Place(1 << 30), Place(50, 1), Place(1000, 1), Place(10**6, 1), Place(50, 2))
 
 
-class Judged(Protocol):
+class PartVerdict(Protocol):
     """What a verdict on a part of the work has."""
 
     @property
@@ -40,7 +40,7 @@ class Settled:
 
 
 Settle = Callable[
-    [Formula, int], Judged
+    [Formula, int], PartVerdict
 ]  # the verdict on a formula from a distance on; UndecidedError if there is none
 
 

@@ -196,10 +196,7 @@ def _sum(reader: Reader, node: Node) -> Expansion:
         return _open_sum(reader, node)
     except FormulaError as error:
         raise UndefinedError(error.sentence) from None
-    total = Expansion()
-    for j in indices:
-        total = reader.engine.add(total, reader.at_index(node, rational(j), reader.expand))
-    return total
+    return reader.engine.add(*(reader.at_index(node, rational(j), reader.expand) for j in indices))
 
 
 def _open_sum(reader: Reader, node: Node) -> Expansion:

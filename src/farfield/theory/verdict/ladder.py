@@ -18,6 +18,7 @@ from flint import arb, ctx
 from farfield.formula import Formula, Node, build
 from farfield.formula.sentence import Sentence, say
 from farfield.formula.text import decimal_text
+from farfield.theory.budget import Work
 from farfield.theory.errors import LargerStartError, MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
@@ -135,12 +136,14 @@ def _rung(engine: Asymptotic, g: Expansion, depth: int) -> tuple[str, Const | No
     return ("converges" if gap > 0 else "diverges" if gap < 0 else ""), ratio, shown
 
 
-def decide(formula: Formula, region: Region, deadline: float) -> Rung:
+def decide(formula: Formula, region: Region, work: Work, shortest: int = 3) -> Rung:
     """Climb with longer and longer expansions until the verdict is certain."""
     last = "no expansion was long enough"
-    for length in LENGTHS:
+    for length in (*range(1, 3), *LENGTHS):
+        if length < shortest:
+            continue
         try:
-            return climb(Asymptotic(region, length, deadline), formula)
+            return climb(Asymptotic(region, length, work), formula)
         except MoreTermsError as error:
             last = str(error)
     raise UndecidedError(last)
@@ -223,14 +226,14 @@ def _between(low: Fraction, high: Const) -> Fraction:
     raise UndecidedError("the limit is too close to 1")
 
 
-def certificate(formula: Formula, rung: Rung, deadline: float) -> dict[str, Any] | None:
+def certificate(formula: Formula, rung: Rung, work: Work) -> dict[str, Any] | None:
     """An inequality for all t >= X that proves the verdict, or None if none was found."""
     above = rung.verdict == "converges"
     for length in (4, 8, 16):
         for name, ln_start in starts():
             try:
                 with ctx.workprec(128):
-                    engine = Explicit(ln_start, length, deadline)
+                    engine = Explicit(ln_start, length, work)
                     r = bias(engine, formula)
                     if r is NOTHING:
                         return {"claim": "finite", "from": name}

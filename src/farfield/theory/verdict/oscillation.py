@@ -17,6 +17,7 @@ from fractions import Fraction
 from farfield.formula import Formula, Node, build, number
 from farfield.formula.algebras import exact_value
 from farfield.formula.functions import WAVES, reading
+from farfield.theory.budget import Work
 from farfield.theory.errors import UndecidedError
 from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import PI, ZERO, Const, rational
@@ -83,7 +84,7 @@ def factor(formula: Formula) -> Factored | None:
 
 def polynomial(node: Node) -> Waves:
     """A trigonometric polynomial with linear phases as a sum of waves; UndecidedError if it is none."""
-    return _read(Reader(Asymptotic(Region(), 3, math.inf)), node)
+    return _read(Reader(Asymptotic(Region(), 3, Work(1))), node)
 
 
 def _read(reader: Reader, node: Node) -> Waves:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -10,6 +9,7 @@ from typing import TypeVar
 from farfield.formula import Formula, FormulaError, Node, build
 from farfield.formula.algebras import evaluate, index_range
 from farfield.formula.sentence import Sentence, say
+from farfield.theory.budget import Work
 from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import ONE, ZERO, Const
@@ -116,6 +116,14 @@ def bias(engine: Engine, formula: Formula) -> Expansion:
         raise
 
 
+def vanishes(formula: Formula) -> bool:
+    """Whether the weight is shown to be 0 for all large t."""
+    try:
+        return bias(Asymptotic(Region(), LENGTHS[0], Work(1)), formula) is NOTHING
+    except (UndecidedError, UndefinedError, MoreTermsError, FormulaError):
+        return False
+
+
 @dataclass(frozen=True)
 class Gap:
     """The limit of r_a(t) - r_b(t) as t -> infinity: "+inf", "-inf", "constant", "bounded" or "unknown"."""
@@ -128,7 +136,7 @@ class Gap:
 def compare(a: Formula, b: Formula, budget: float = 2.0) -> Gap:
     """How the difference of two biases behaves at infinity, with the steps that show it."""
     for length in LENGTHS:
-        engine = Asymptotic(Region(), length, time.thread_time() + budget)
+        engine = Asymptotic(Region(), length, Work(budget))
         try:
             ra, rb = bias(engine, a), bias(engine, b)
             if ra is NOTHING or rb is NOTHING:

@@ -163,10 +163,48 @@ def _sign(region: Region, c: Const) -> int:
         if s == 0:
             raise UndecidedError("the logarithm of zero")
         return flip * region.sign((inside if s > 0 else -inside) - constants.ONE)
+    plain = _plainer(region, moving, root)
+    if plain is not None:
+        return plain * flip
     each = {_term_sign(region, m, q) for m, q in core.terms.items()}
     if each in ({1}, {-1}):
         return each.pop() * flip  # type: ignore[operator]
     raise SplitError(core)
+
+
+def _plainer(region: Region, moving: Const, root: Const) -> int | None:
+    """The sign of moving - root as that of something plainer: exp(q) > 1 is q > 0, q**2 > 1 is q > 1 or q < -1."""
+    logs = _product_of_logs(moving)
+    if logs is not None:
+        s = region.sign(logs)
+        return region.sign(logs * s - constants.exp(root)) if s else None
+    if len(moving.terms) != 1:
+        return None
+    ((monomial, q),) = moving.terms.items()
+    if len(monomial) != 1 or q != 1 or signs.known_sign(root) != 1:
+        return None
+    atom, e = monomial[0]
+    if atom.kind == "exp":  # exp(x)**e against a positive number
+        s = 1 if e > 0 else -1
+        return s * region.sign(atom.made_of - constants.log(root) / abs(e))
+    if e == 1 or atom.kind not in ("param", "abs"):
+        return None
+    size = constants.power(root, 1 / e)  # |x|**e > root if |x| > size, or if |x| < size for a negative e
+    inside = atom.made_of if atom.kind == "abs" else Const({((atom, Fraction(1)),): Fraction(1)})
+    s = region.sign(inside)
+    if s == 0 or (s < 0 and atom.kind == "param" and e % 2 != 0):
+        return None
+    return region.sign(inside * s - size) * (1 if e > 0 else -1)
+
+
+def _product_of_logs(c: Const) -> Const | None:
+    """x*y for log|x| + log|y|, with two factors or more."""
+    product = ONE
+    for monomial, q in c.terms.items():
+        if len(monomial) != 1 or monomial[0][0].kind != "log" or monomial[0][1] != 1 or q.denominator != 1 or q < 1:
+            return None
+        product = product * constants.power(monomial[0][0].made_of, q)
+    return product if len(c.terms) > 1 else None
 
 
 def _sign_of_product(region: Region, product: Const) -> int:
@@ -175,8 +213,9 @@ def _sign_of_product(region: Region, product: Const) -> int:
     each = [_parameter_sign(region, atom.made_of) for atom, _ in monomial]
     if len(each) < 2 or (product, 1) in region.facts or (product, -1) in region.facts or (product, 0) in region.facts:
         return region.sign(product) if len(each) < 2 else next(s for c, s in region.facts if c == product)
-    if None in each:
-        raise SplitError(product)
+    unknown = [Const({(pair,): Fraction(1)}) for pair, s in zip(monomial, each, strict=True) if s is None]
+    if unknown:
+        raise SplitError(math.prod(unknown, start=ONE))
     return math.prod(s for s in each if s is not None)
 
 
@@ -239,4 +278,8 @@ def relation(c: Const, s: int) -> Node:
     sign = {1: ">", 0: "=", -1: "<", NON_NEGATIVE: ">=", -2: "<=", 3: "!="}[s]
     line = linear(c)
     assert line is not None
-    return build.relation(constants.node(line[0]), sign, constants.node(line[1]))
+    left, right = line
+    if not right.terms and len(left.terms) == 2 and min(left.terms.values()) < 0:  # a - b > 0 is a > b
+        right = Const({m: -q for m, q in left.terms.items() if q < 0})
+        left = left + right
+    return build.relation(constants.node(left), sign, constants.node(right))

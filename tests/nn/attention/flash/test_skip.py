@@ -118,7 +118,7 @@ def test_the_certificate_holds_for_each_row_against_the_true_mass(draw):
     n = 900
     q, k, _ = draw(1, 2, n, 16)
     bias = Bias("alibi", 2, parameters={"k": [0.1, 0.5]})(n)
-    proof = SkipCertificate(BiasSums(bias, torch.float32, learned=False), q[0], k[0], 0.25)
+    proof = SkipCertificate(BiasSums(bias, torch.float32, learned=False), q[0], k[0], torch.ones_like(k[0]), 0.25)
     t = torch.arange(n)[:, None] - torch.arange(n)
     logits = (q @ k.mT * 0.25)[0].double() + bias[:, t.clamp(min=0)].double()
     logits = logits.masked_fill(t < 0, -torch.inf)

@@ -71,6 +71,7 @@ class _Head(NamedTuple):
     dk: Float[Tensor, "B N D"]
     dv: Float[Tensor, "B N D"]
     d_line: Float[Tensor, " L"] | None
+    softcap: float | None
 
 
 def backward_with_bias(
@@ -100,6 +101,7 @@ def backward_with_bias(
                 dk=grad.k[at_keys],
                 dv=grad.v[at_keys],
                 d_line=None if grad.line is None else grad.line[h],
+                softcap=done.softcap,
             )
             dq = grad.q[at_queries]
             for (a, b, _), start in zip(item.chunks(), first_keys, strict=True):
@@ -122,10 +124,17 @@ def _rows(head: _Head, rows: slice, end: int, start: int, buffers: _Buffers) -> 
         columns = slice(n - end + s, n - end + e + count - 1)
         torch.sub(head.line[columns], lse, out=weight.around)
         p, ds = weight.view, d_logit.view
-        torch.threshold_(p.baddbmm_(q, k.mT), SMALLEST[p.dtype], float("-inf")).exp_()
+        if head.softcap is None:
+            p.baddbmm_(q, k.mT)
+        else:
+            score = torch.bmm(q, k.mT).div_(head.softcap).tanh_()  # over the cap
+            p.add_(score, alpha=head.softcap)
+        torch.threshold_(p, SMALLEST[p.dtype], float("-inf")).exp_()
         torch.bmm(g, v.mT, out=ds).sub_(shift).mul_(p)
         if head.d_line is not None:
             head.d_line[columns] += d_logit.around.sum((0, 1))
+        if head.softcap is not None:
+            ds.mul_(1 - score.square_())
         dq.baddbmm_(ds, k)
         head.dk[:, s:e].baddbmm_(ds.mT, q)
         head.dv[:, s:e].baddbmm_(p.mT, g)

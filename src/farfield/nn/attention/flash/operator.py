@@ -10,6 +10,7 @@ Shapes: B samples, H query heads, Hk key heads, M queries, N keys, D width of a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,10 +18,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from farfield.nn.attention.flash.plan import WorkItem, line_of, mask_of, plan, shares
+from farfield.nn.attention.flash.plan import LARGEST_CHUNK, WorkItem, line_of, mask_of, plan, shares
+from farfield.nn.attention.flash.short import capped_rows, with_sink
 from farfield.nn.attention.flash.skip import BiasSums, SkipCertificate, worth
 from farfield.nn.attention.flash.threads import ThreadTask, share, threads_for
-from farfield.nn.attention.padding import Span
+from farfield.nn.attention.padding import spans_of
+from farfield.nn.attention.problem import Problem
+from farfield.nn.attention.reference import reference
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -42,6 +46,7 @@ class Computed(NamedTuple):
     out: Float[Tensor, "B H M D"]
     lse: Float[Tensor, "B H M"]
     scale: float
+    softcap: float | None
 
 
 class Gradients(NamedTuple):
@@ -53,28 +58,26 @@ class Gradients(NamedTuple):
     line: Float[Tensor, "H L"] | None
 
 
-def flash(
-    q: Float[Tensor, "B H M D"],
-    k: Float[Tensor, "B Hk N D"],
-    v: Float[Tensor, "B Hk N D"],
-    bias: Float[Tensor, "H N"],
-    windows: list[int],
-    spans: list[Span],
-    mask: Bool[Tensor, "B N"] | None,
-    scale: float,
-    skip: bool,
-    return_lse: bool,
-) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"] | None]:
-    """The output and, if asked, the log-sum-exp."""
+def flash(problem: Problem) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"]]:
+    """The output and the log-sum-exp."""
+    q, k, bias, windows = problem.q, problem.k, problem.bias, problem.windows
     queries, keys = q.shape[2], k.shape[2]
-    skip = skip and max(windows) == keys and worth(keys - queries / 2, queries)
+    skip = problem.skip and max(windows) == keys and worth(keys - queries / 2, queries)
     sums = BiasSums(bias, q.dtype, bias.requires_grad) if skip else None
-    items = plan(spans, queries, keys, windows, k.shape[1], sums)
-    q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k, v))
-    out, lse = Flash.apply(q, k, v, bias, windows, items, sums, scale)
-    if not return_lse:
-        return out, None
-    return out, lse.masked_fill(_sees_nothing(bias, windows, mask, queries), float("-inf"))
+    items = plan(spans_of(problem.mask, len(q), keys), queries, keys, windows, k.shape[1], sums)
+    problem = problem.with_unit_stride()
+    nothing = None
+    if problem.mask is not None or bool((bias.detach()[:, 0] == -math.inf).any()):
+        nothing = _sees_nothing(bias, windows, problem.mask, queries)
+    out, lse = Flash.apply(
+        problem.q, problem.k, problem.v, bias, problem.sink, windows, items, sums, problem.scale, problem.softcap,
+        nothing,
+    )  # fmt: skip
+    if nothing is not None and problem.sink is None:
+        lse = lse.masked_fill(nothing, -math.inf)
+    elif problem.mask is not None:
+        lse = lse.masked_fill(~problem.mask[:, None, keys - queries :], -math.inf)
+    return out, lse
 
 
 def _sees_nothing(bias: Tensor, windows: list[int], mask: Tensor | None, queries: int) -> Bool[Tensor, "B H M"]:
@@ -98,24 +101,29 @@ class Flash(torch.autograd.Function):
         k: Tensor,
         v: Tensor,
         bias: Tensor,
+        sink: Tensor | None,
         windows: list[int],
         items: list[WorkItem],
         sums: BiasSums | None,
         scale: float,
+        softcap: float | None,
+        nothing: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         line = line_of(bias, windows)
         lse = line.new_zeros(q.shape[:3])  # the kernel's convention: 0 where a query sees nothing
         padding = sum(item.at_queries(lse).numel() for item in items) < lse.numel()
         out = (torch.zeros_like if padding else torch.empty_like)(q, memory_format=torch.contiguous_format)
-        done = Computed(q, k, v, line, out, lse, scale)
+        done = Computed(q, k, v, line, out, lse, scale, softcap)
         ctx.first_keys = first_keys = [list[int]() for _ in items]  # the backward must follow them
 
         def act(i: int, item: WorkItem) -> None:
             first_keys[i] = _forward_item(item, done, sums)
 
         _share(items, act)
-        ctx.save_for_backward(q, k, v, line, out, lse)
-        ctx.items, ctx.scale = items, scale
+        if sink is not None:
+            out, lse = with_sink(out, lse, sink, nothing)
+        ctx.save_for_backward(q, k, v, line, sink, out, lse)
+        ctx.items, ctx.scale, ctx.softcap = items, scale, softcap
         ctx.set_materialize_grads(False)
         return out, lse
 
@@ -124,8 +132,8 @@ class Flash(torch.autograd.Function):
     def backward(ctx: Any, d_out: Tensor | None, d_lse: Tensor | None) -> tuple[Tensor | None, ...]:
         from farfield.nn.attention.flash.diagonals import backward_with_bias
 
-        q, k, v, line, out, lse = ctx.saved_tensors
-        done = Computed(q, k, v, line, out, lse, ctx.scale)
+        q, k, v, line, sink, out, lse = ctx.saved_tensors
+        done = Computed(q, k, v, line, out, lse, ctx.scale, ctx.softcap)
         number = torch.promote_types(q.dtype, torch.float32)  # gradients are summed in float32 at least
         dq, dk, dv = (torch.zeros_like(x, dtype=number, memory_format=torch.contiguous_format) for x in (q, k, v))
         d_line = torch.zeros_like(line, dtype=torch.float64) if ctx.needs_input_grad[3] else None
@@ -133,14 +141,19 @@ class Flash(torch.autograd.Function):
         d_out = torch.zeros_like(out) if d_out is None else d_out.contiguous()
 
         def act(i: int, item: WorkItem) -> None:
-            if d_line is None and d_lse is None:
+            if d_line is None and d_lse is None and ctx.softcap is None:
                 _backward_item(item, ctx.first_keys[i], done, d_out, grad)
             else:
                 backward_with_bias(item, ctx.first_keys[i], done, d_out, d_lse, grad)
 
         _share(ctx.items, act)
         d_bias = None if d_line is None else d_line[:, : k.shape[2]].flip(-1).to(line.dtype)
-        return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), d_bias, None, None, None, None
+        d_sink = None
+        if sink is not None and ctx.needs_input_grad[4]:  # the sink's weight times its gradient; its value is 0
+            shift = (d_out.to(number) * out).sum(-1)
+            shift = shift if d_lse is None else shift - d_lse
+            d_sink = -(torch.exp(sink[:, None] - lse) * shift).sum((0, 2))
+        return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), d_bias, d_sink, *[None] * 6
 
 
 def _share(items: list[WorkItem], act: Callable[[int, WorkItem], None]) -> None:
@@ -161,12 +174,22 @@ def _forward_item(item: WorkItem, done: Computed, sums: BiasSums | None) -> list
     """Fill `out` and `lse` of one item; return the first key that each chunk touched."""
     q, out, lse = (item.at_queries(x) for x in (done.q, done.out, done.lse))
     k, v = (item.at_keys(x).expand(-1, q.shape[1], -1, -1) for x in (done.k, done.v))
-    proof = SkipCertificate(sums.of(item.heads), q[0], k[0], done.scale) if sums is not None and item.skips else None
+    proof = None
+    if sums is not None and item.skips:
+        proof = SkipCertificate(sums.of(item.heads), q[0], k[0], v[0], done.scale, done.softcap)
 
     def kernel(a: int, b: int, s: int) -> tuple[Tensor, Tensor]:
         mask = mask_of(done.line, item.heads, a, b, s, b)
-        rows = q[:, :, a - item.first : b - item.first].flip(2)
-        o, norm = _forward(rows, k[:, :, s:b], v[:, :, s:b], 0.0, False, attn_mask=mask, scale=done.scale)
+        rows, keys, values = q[:, :, a - item.first : b - item.first].flip(2), k[:, :, s:b], v[:, :, s:b]
+        if done.softcap is None:
+            o, norm = _forward(rows, keys, values, 0.0, False, attn_mask=mask, scale=done.scale)
+        else:
+            o, norm = capped_rows(rows, keys, values, mask, done.scale, done.softcap)
+        if not math.isfinite(float(o.sum())):  # NaN or infinity in a token must not reach the rows before it
+            bias = done.line[item.heads, done.line.shape[1] - LARGEST_CHUNK - b + s :][:, : b - s].flip(-1)
+            x, y, z = (each.to(done.line.dtype) for each in (rows.flip(2), keys, values))
+            o, norm = reference(x, y, z, bias, scale=done.scale, softcap=done.softcap)
+            return o.to(rows.dtype), norm.masked_fill(norm == -math.inf, 0.0)
         return o.flip(2), norm.flip(2)
 
     first_keys = []

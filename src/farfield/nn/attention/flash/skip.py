@@ -5,8 +5,10 @@ out logit at most `U = |q_i| * max |k_j| * scale` (Cauchy-Schwarz), the attentio
 
     exp(U + log tail(i - s + 1) - L)
 
-(the run-time certificate, docs/attention.md). A row is certain if this is at most half a unit in the last place: 2^-24
-in float32. A row that is not certain is computed again with every key, so no row ever rests on a guess.
+(the run-time certificate, docs/attention.md). A row is certain if this, and this times the ratio of the largest left
+out value to the largest touched one, is at most half a unit in the last place: 2^-24 in float32. So what is left out
+moves the output by at most 2^-23 of the largest value that the chunk touched. A sink only makes the share smaller, and
+a soft cap bounds U. A row that is not certain is computed again with every key, so no row ever rests on a guess.
 
 The place `s` is chosen before a chunk of rows is computed, from earlier tokens only, and the certificate of row i reads
 nothing after token i. Hence the output at token i is a function of the tokens up to i, to the bit, as in the full
@@ -79,11 +81,21 @@ class BiasSums:
 class SkipCertificate:
     """The certificate of one sample and a run of heads, fed chunk by chunk."""
 
-    def __init__(self, sums: BiasSums, q: Float[Tensor, "H M D"], k: Float[Tensor, "H N D"], scale: float):
-        self.sums, self.scale = sums, abs(scale)
+    def __init__(
+        self, sums: BiasSums, q: Float[Tensor, "H M D"], k: Float[Tensor, "H N D"], v: Float[Tensor, "H N D"],
+        scale: float, softcap: float | None = None,
+    ):  # fmt: skip
+        self.sums, self.softcap = sums, softcap
         self.first = k.shape[1] - q.shape[1]  # position of the first query
-        self.q_norm, self.k_norm = upper_norm(q), upper_norm(k).cummax(-1).values
-        self.gap = 2 * self.scale * self.q_norm[:, 0] * self.k_norm[:, self.first]
+        self.q_norm, self.k_norm = upper_norm(q) * abs(scale), upper_norm(k).cummax(-1).values
+        self.v_norm = upper_norm(v)
+        self.largest_value = self.v_norm.cummax(-1).values  # up to each key
+        self.gap = 2 * self._score(self.q_norm[:, :1], self.k_norm[:, self.first : self.first + 1])[:, 0]
+
+    def _score(self, q_norm: Tensor, k_norm: Tensor) -> Tensor:
+        """No |score| of such a query and keys of at most such a norm is larger: Cauchy-Schwarz, and the soft cap."""
+        score = q_norm * k_norm
+        return score if self.softcap is None else score.clamp(max=abs(self.softcap))
 
     def first_key(self, row: int) -> int:
         """The first key that the chunk starting at position `row` touches; known from tokens up to `row` alone."""
@@ -94,13 +106,17 @@ class SkipCertificate:
     def uncertain(self, a: int, b: int, s: int, lse: Float[Tensor, "H R"]) -> Bool[Tensor, "H R"] | None:
         """Which rows of the positions a..b-1 might have changed because the keys before s were left out."""
         lse = lse.double()
-        q_norm = self.q_norm[:, a - self.first : b - self.first] * self.scale
+        q_norm = self.q_norm[:, a - self.first : b - self.first]
+        excess = lse.new_zeros(len(lse), 1)
+        if s > 0:  # left out values that are larger than all that were touched count for more
+            excess = (self.largest_value[:, s - 1 : s] / self.v_norm[:, s : a + 1].amax(-1, keepdim=True)).log()
+            excess = torch.where(excess.isnan(), float("inf"), excess.clamp(min=0))
         head = self.sums.head[:, a + 1 : b + 1]
-        gap = (q_norm * self.k_norm[:, b - 1 : b] - lse + head).amax(-1)
+        gap = (self._score(q_norm, self.k_norm[:, b - 1 : b]) - lse + head + excess).amax(-1)
         self.gap = torch.maximum(self.gap, torch.where(gap.isnan(), float("inf"), gap)) if a > self.first else gap
         if s == 0:
             return None
-        bound = q_norm * self.k_norm[:, s - 1 : s] + self.sums.tail[:, a - s + 1 : b - s + 1]
+        bound = self._score(q_norm, self.k_norm[:, s - 1 : s]) + self.sums.tail[:, a - s + 1 : b - s + 1] + excess
         # The kernel's own exponential and sums err by less than 1e-5 of what they return.
         certain = bound + 1e-3 + 1e-5 * lse.abs() <= lse + self.sums.limit
         return None if bool(certain.all()) else ~certain

@@ -12,7 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from farfield.nn.attention.triton.tiles import load_rows, scores_of, seen_pairs, store_rows
+from farfield.nn.attention.triton.tiles import dot, load_rows, scores_of, seen_pairs, store_rows
 
 
 @triton.jit
@@ -84,9 +84,9 @@ def keys_kernel(
             weight, slope = weights_again(
                 q, k, p, j, Bias + h * N, lse, window, start, end, scale, cap, CAPPED, PRECISION
             )
-            dv += tl.dot(tl.trans(weight.to(grad.dtype)), grad, input_precision=PRECISION)
-            ds = weight * (tl.dot(grad, tl.trans(v), input_precision=PRECISION) - shift[:, None]) * slope
-            dk += tl.dot(tl.trans(ds.to(q.dtype)), q, input_precision=PRECISION)
+            dv += dot(tl.trans(weight.to(grad.dtype)), grad, PRECISION)
+            ds = weight * (dot(grad, tl.trans(v), PRECISION) - shift[:, None]) * slope
+            dk += dot(tl.trans(ds.to(q.dtype)), q, PRECISION)
     place = (b * shared_heads + shared) * N * D
     store_rows(DK + place, j, D, N, dk * scale, D, DP)
     store_rows(DV + place, j, D, N, dv, D, DP)
@@ -132,7 +132,7 @@ def queries_kernel(
             weight, slope = weights_again(
                 q, k, p, j, Bias + h * N, lse, window, start, end, scale, cap, CAPPED, PRECISION
             )
-            ds = weight * (tl.dot(grad, tl.trans(v), input_precision=PRECISION) - shift[:, None])
+            ds = weight * (dot(grad, tl.trans(v), PRECISION) - shift[:, None])
             if LEARNED:
                 tl.static_assert(BM == BN)
                 r = tl.arange(0, BM)[:, None]
@@ -142,7 +142,7 @@ def queries_kernel(
                 done = carried + tl.sum(tl.where(r >= w[None, :], turned, 0.0), 0)
                 tl.store(own + t, tl.load(own + t, mask=there, other=0.0) + done, mask=there)
                 carried = tl.sum(tl.where(r < w[None, :], turned, 0.0), 0)
-            dq += tl.dot((ds * slope).to(k.dtype), k, input_precision=PRECISION)
+            dq += dot((ds * slope).to(k.dtype), k, PRECISION)
         if LEARNED:
             t = m0 + N - M - tl.cdiv(last - first, BN) * BN - first + w
             there = (t >= 0) & (t < N)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from farfield.nn.attention.triton.tiles import load_rows, scores_of
+from farfield.nn.attention.triton.tiles import dot, load_rows, scores_of
 
 
 @triton.jit
@@ -53,7 +53,7 @@ def split_kernel(
         weight = tl.exp(x - safe[:, None])
         shrink = tl.exp(top - safe)
         total = total * shrink + tl.sum(weight, 1)
-        sums = sums * shrink[:, None] + tl.dot(weight.to(v.dtype), v, input_precision=PRECISION)
+        sums = sums * shrink[:, None] + dot(weight.to(v.dtype), v, PRECISION)
         top = higher
     place = ((b * H + h) * M + i) * splits + share
     tl.store(PartTop + place, top, mask=here)

@@ -51,12 +51,13 @@ def arguments_of(problem: Problem) -> Arguments:
         start = problem.mask.int().argmax(-1).int()
         end = start + problem.mask.sum(-1).int()
     precise = q.dtype != torch.float32 or torch.get_float32_matmul_precision() == "highest"
+    widened = q.dtype == torch.bfloat16 and triton.knobs.runtime.interpret
     constants = {
         "GROUP": q.shape[1] // k.shape[1],
         "D": q.shape[3],
         "DP": padded(q.shape[3]),
         "CAPPED": problem.softcap is not None,
-        "PRECISION": "ieee" if precise else "tf32",
+        "PRECISION": "widened" if widened else "ieee" if precise else "tf32",
     }
     return Arguments(
         _windows(tuple(problem.windows), q.device), start, end, problem.scale, problem.softcap or 1.0,
@@ -148,13 +149,13 @@ def backward(
     q, k, v = problem.q, problem.k, problem.v
     d_out = d_out if d_out.stride(-1) == 1 else d_out.contiguous()
     given = arguments_of(problem)
-    tiles = backward_tiles(given.constants["DP"], q.dtype)
+    tiles = backward_tiles(given.constants["DP"], q.dtype, problem.learned)
     options = {"BM": tiles.rows, "BN": tiles.keys, "num_warps": tiles.warps, "num_stages": tiles.stages}
     grid_heads = len(q) * given.heads
     shift = torch.empty_like(lse)
-    shift_kernel[(triton.cdiv(given.queries, 64), grid_heads)](
+    shift_kernel[(triton.cdiv(given.queries, 32), grid_heads)](
         out, d_out, lse if d_lse is None else d_lse.contiguous().float(), shift, *out.stride()[:3], *d_out.stride()[:3],
-        given.heads, given.queries, D=given.constants["D"], DP=given.constants["DP"], BM=64,
+        given.heads, given.queries, D=given.constants["D"], DP=given.constants["DP"], BM=32,
         WITH_LSE=d_lse is not None,
     )  # fmt: skip
     dq, dk, dv = (torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))

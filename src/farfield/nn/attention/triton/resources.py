@@ -2,6 +2,7 @@
 
     python -m farfield.nn.attention.triton.resources                   the usual widths and types, all variants
     python -m farfield.nn.attention.triton.resources --quick           the plain and the fullest variant of each
+    python -m farfield.nn.attention.triton.resources --fullest         each kernel once, with all options
     python -m farfield.nn.attention.triton.resources --json FILE
 
 It ends with an error if a variant does not build, exceeds the shared memory of its GPU, or spills registers in a tile
@@ -65,8 +66,8 @@ class Usage:
         return self.shared <= self.limit and (self.spilled == 0 or self.width > 128)
 
 
-def variants(quick: bool) -> Iterator[tuple[Any, dict[str, bool]]]:
-    """Each kernel with each of its options; the quick way, with none and with all of them."""
+def variants(quick: bool = False, fullest: bool = False) -> Iterator[tuple[Any, dict[str, bool]]]:
+    """Each kernel with each of its options; the quick way with none and with all of them, or with all of them only."""
     for kernel, names in (
         (forward_kernel, ("SINKS", "CAPPED", "SKIPS")),
         (split_kernel, ("CAPPED",)),
@@ -76,22 +77,22 @@ def variants(quick: bool) -> Iterator[tuple[Any, dict[str, bool]]]:
         (queries_kernel, ("CAPPED", "SKIPS", "LEARNED")),
     ):
         for chosen in itertools.product((False, True), repeat=len(names)):
-            if not quick or len(set(chosen)) == 1:
+            if all(chosen) or (not fullest and (not quick or not any(chosen))):
                 yield kernel, dict(zip(names, chosen, strict=True))
 
 
-def tiles_of(kernel: Any, width: int, dtype: torch.dtype) -> Tiles:
+def tiles_of(kernel: Any, width: int, dtype: torch.dtype, learned: bool) -> Tiles:
     """The tile that the kernel would be called with."""
     if kernel is forward_kernel:
         return forward_tiles(width, dtype)
     if kernel in (keys_kernel, queries_kernel):
-        return backward_tiles(width, dtype)
-    return decode_tiles(1, width, dtype) if kernel is split_kernel else Tiles(64, 64, 4, 3)
+        return backward_tiles(width, dtype, learned)
+    return decode_tiles(1, width, dtype) if kernel is split_kernel else Tiles(32, 32, 4, 3)
 
 
 def compile_variant(kernel: Any, options: dict[str, bool], target: str, dtype: str, width: int) -> Usage:
     """Build one variant and read what it takes."""
-    tiles = tiles_of(kernel, padded(width), TYPES[dtype])
+    tiles = tiles_of(kernel, padded(width), TYPES[dtype], options.get("LEARNED", False))
     constants: dict[str, Any] = {
         "GROUP": 1, "D": width, "DP": padded(width), "BM": tiles.rows, "BN": tiles.keys, "BS": 64, "PRECISION": "ieee",
         **options,
@@ -144,6 +145,7 @@ def main() -> int:
     """Compile, print, and say whether all is well."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--fullest", action="store_true", help="every kernel once, with all options")
     parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS))
     parser.add_argument("--types", nargs="+", choices=TYPES, default=list(TYPES))
     parser.add_argument("--widths", nargs="+", type=int, default=[64, 128])
@@ -153,7 +155,7 @@ def main() -> int:
     rows = []
     print(f"{'kernel':16} {'target':7} {'type':5} {'width':>5} {'registers':>9} {'shared':>7} {'spilled':>7}  options")
     for target, dtype, width in itertools.product(given.targets, given.types, given.widths):
-        for kernel, options in variants(given.quick):
+        for kernel, options in variants(given.quick, given.fullest):
             if given.kernels and kernel.fn.__name__ not in given.kernels:
                 continue
             row = compile_variant(kernel, options, target, dtype, width)

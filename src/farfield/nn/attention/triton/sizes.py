@@ -27,18 +27,20 @@ def forward_tiles(width: int, dtype: torch.dtype) -> Tiles:
     if width > 128:
         return Tiles(64, 32, 8, 1) if half else Tiles(32, 16, 8, 1)
     if half:
-        return Tiles(128, 64, 8, 2) if wide else Tiles(128, 64, 4, 2)
-    return Tiles(64, 32, 8, 1) if wide else Tiles(64, 32, 4, 2)
+        return Tiles(64, 64, 8, 2)
+    return Tiles(32, 32, 8, 1) if wide else Tiles(32, 32, 4, 1)
 
 
-def backward_tiles(width: int, dtype: torch.dtype) -> Tiles:
-    """For the backward kernels: square tiles, because diagonals are summed."""
-    half = dtype != torch.float32
+def backward_tiles(width: int, dtype: torch.dtype, learned: bool = False) -> Tiles:
+    """For the backward kernels; small and square with a learned bias, because diagonals are summed."""
+    half = dtype != torch.float32 and not learned
     if width > 128:
         return Tiles(32, 32, 8, 1) if half else Tiles(16, 16, 4, 1)
     if half:
-        return Tiles(64, 64, 8, 1) if width > 64 else Tiles(64, 64, 4, 1)
-    return Tiles(32, 32, 8, 1) if width > 64 else Tiles(32, 32, 4, 1)
+        return Tiles(32, 32, 8, 1) if width > 64 else Tiles(64, 64, 8, 1)
+    if learned and dtype == torch.float32:
+        return Tiles(16, 16, 4, 1)
+    return Tiles(32, 32, 8, 1) if width > 64 or not learned else Tiles(32, 32, 4, 1)
 
 
 def decode_tiles(rows: int, width: int, dtype: torch.dtype) -> Tiles:

@@ -11,9 +11,17 @@ import triton.language as tl
 
 
 @triton.jit
+def dot(a, b, PRECISION: tl.constexpr):
+    """The matrix product in float32. Triton's interpreter multiplies the bits of bfloat16: "widened" helps it."""
+    if PRECISION == "widened":
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+    return tl.dot(a, b, input_precision=PRECISION)
+
+
+@triton.jit
 def scores_of(q, k, scale, cap, CAPPED: tl.constexpr, PRECISION: tl.constexpr):
     """q.k * scale of a tile, softly capped: cap * tanh(. / cap)."""
-    s = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+    s = dot(q, tl.trans(k), PRECISION) * scale
     if CAPPED:
         s = cap * (2 * tl.sigmoid(2 * s / cap) - 1)
     return s
@@ -62,5 +70,5 @@ def softmax_step(
     weight = tl.exp(x - safe[:, None])
     shrink = tl.exp(top - safe)
     total = total * shrink + tl.sum(weight, 1)
-    sums = sums * shrink[:, None] + tl.dot(weight.to(v.dtype), v, input_precision=PRECISION)
+    sums = sums * shrink[:, None] + dot(weight.to(v.dtype), v, PRECISION)
     return higher, total, sums, weight, shrink
