@@ -45,7 +45,10 @@ def measured(study: Study) -> dict[str, Any]:
     """Every number of the page."""
     evidence = Evidence(study)
     seconds = [record["seconds"] for record in study.records]
-    parts = {part: sum(s[f"processor_{part}"] for s in seconds) / 60 for part in ("training", "measuring")}
+    parts = {}
+    for part in ("training", "measuring"):  # a run that was trained before has no time of training
+        known = [s[f"processor_{part}"] for s in seconds if s["processor_training"] > 1]
+        parts[part] = sum(known) / max(len(known), 1) / 60
     rows = [
         {
             "corpus": entry.corpus,
@@ -85,8 +88,7 @@ def measured(study: Study) -> dict[str, Any]:
 def page(result: dict[str, Any], folder: Path) -> str:
     """The results as Markdown."""
     minutes = result["processor_minutes"]
-    total = sum(minutes.values())
-    one_seed = 11 * total / result["models"]
+    one_seed = 11 * sum(minutes.values())
     machine = result["machine"]
     lines = [
         "# The default study",
@@ -94,9 +96,9 @@ def page(result: dict[str, Any], folder: Path) -> str:
         f"`python benchmarks/study.py {folder.name}`, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine['processor']}, "
         f"torch {machine['torch']}, one thread for each model.",
         "",
-        f"{result['models']} models took {total:.1f} minutes of processor time ({minutes['training']:.1f} training, "
-        f"{minutes['measuring']:.1f} measuring); eleven of them, the default study with one seed, {one_seed:.1f}. "
-        f"Two cores that do nothing else have {MINUTES} in 13 minutes: {'kept' if one_seed <= MINUTES else 'MISSED'}.",
+        f"{result['models']} models. One takes {minutes['training']:.2f} minutes of processor time to train and "
+        f"{minutes['measuring']:.2f} to measure; eleven of them, the default study with one seed, {one_seed:.1f}. Two "
+        f"cores that do nothing else have {MINUTES} in 13 minutes: {'kept' if one_seed <= MINUTES else 'MISSED'}.",
         *([""] + [f"**{reason}**" for reason in result["too_small"]] if result["too_small"] else []),
         "",
         "| text | encoding | series | leak | rise at 18x | each seed | damage D | answer | promise |",

@@ -1,11 +1,14 @@
-"""Training steps of our decoder against a GPT-2 and a BLOOM of the same size, and the memory of a long evaluation.
+"""Training steps of our decoder against a GPT-2 and a BLOOM, what the loop costs, and the memory of a long evaluation.
 
 All models of a size take turns in one process with one thread: a step of ours, one of GPT-2, one of BLOOM, and again.
 A step is forward, backward and the update by the same fused AdamW, with dropout 0.1 on the residual branches. What is
 compared is the median of the processor time of the process (with one thread, nearly the time on an idle machine; it
 does not count the time that other programs take). GPT-2 has no relative bias; BLOOM has ALiBi, as ours here.
 
-    python benchmarks/training.py [--repeats 7] [--sizes small,paper-wikitext] [--json] [--save docs/benchmarks]
+The loops (training_loops.py): ours, the one before it, a bare loop, GPT-2 and BLOOM, with one and two threads, at three
+lengths. Parts that are not asked for keep their last figures when it is saved.
+
+    python benchmarks/training.py [--parts models,loops,memory] [--repeats 7] [--json] [--save docs/benchmarks]
 """
 
 from __future__ import annotations
@@ -22,16 +25,28 @@ import time
 from pathlib import Path
 from typing import Any
 
-from farfield.training.estimate import peak_memory
-from farfield.training.settings import preset_settings
+import training_loops as loops
 
-ROWS = {"small": 32, "paper-wikitext": 2}  # samples in a step
+from farfield.training.estimate import peak_memory
+
+ROWS = {"3x128": 32, "paper-wikitext": 2}  # samples in a step
+SHAPES = {  # 3 layers, 128 wide; and the paper's on WikiText-103
+    "3x128": {"vocabulary": 2048, "layers": 3, "width": 128, "heads": 4, "feed_forward": 512, "length": 64},
+    "paper-wikitext": {
+        "vocabulary": 50_265,
+        "layers": 6,
+        "width": 512,
+        "heads": 8,
+        "feed_forward": 2048,
+        "length": 512,
+    },
+}
 LONG = 9216  # 18 times 512
 RIVALS = {"gpt2": ("GPT-2", 1.0), "bloom": ("BLOOM", 1.5)}  # and how many times as fast we want to be
 
 
 def model_of(kind: str, shape: dict[str, Any]) -> Any:
-    """A model of this kind with the preset's sizes, and fresh weights."""
+    """A model of this kind of this shape, with fresh weights."""
     import torch
     from transformers import BloomConfig, BloomForCausalLM, GPT2Config, GPT2LMHeadModel
 
@@ -67,7 +82,7 @@ def time_size(size: str, repeats: int) -> dict[str, Any]:
     from farfield.nn.denormals import flush_denormals
 
     torch.set_num_threads(1)
-    shape = preset_settings(size).model_dump()
+    shape = SHAPES[size]
     ids = torch.randint(shape["vocabulary"], (ROWS[size], shape["length"]), generator=torch.Generator().manual_seed(1))
     models = {kind: model_of(kind, shape).train() for kind in ("ours", *RIVALS)}
     optimizers = {kind: torch.optim.AdamW(m.parameters(), lr=1e-4, fused=True) for kind, m in models.items()}
@@ -84,6 +99,7 @@ def time_size(size: str, repeats: int) -> dict[str, Any]:
     seconds = {kind: statistics.median(times[1:]) for kind, times in taken.items()}  # the first touches memory
     return {
         "size": size,
+        "shape": shape,
         "tokens": ids.numel(),
         "parameters": {kind: sum(p.numel() for p in model.parameters()) for kind, model in models.items()},
         "tokens_per_second": {kind: round(ids.numel() / t, 1) for kind, t in seconds.items()},
@@ -103,7 +119,7 @@ def evaluate_long() -> None:
     import torch
 
     torch.set_num_threads(1)
-    shape = preset_settings("paper-wikitext").model_dump()
+    shape = SHAPES["paper-wikitext"]
     model = model_of("ours", shape).eval()
     loaded = peak_memory()
     ids = torch.randint(shape["vocabulary"], (1, LONG))
@@ -149,26 +165,57 @@ def lines_of(results: dict[str, Any]) -> list[str]:
     return lines
 
 
+PARTS = {"models": "training", "loops": "loops", "memory": "long_evaluation"}
+
+
+def measured(part: str, options: argparse.Namespace) -> Any:
+    """The figures of one part."""
+    if part == "memory":
+        return long_evaluation()
+    if part == "models":
+        return [time_size(size, options.repeats) for size in options.sizes.split(",")]
+    rows = []
+    for threads in loops.THREADS:
+        for length in loops.LENGTHS:
+            rows.append(loops.time_loops(threads, length, options.steps, options.rounds))
+            print(loops.table(rows)[-1], file=sys.stderr, flush=True)
+    return rows
+
+
+def page(results: dict[str, Any]) -> str:
+    """The page of the documentation."""
+    text = ["# Training steps, the loop, and the memory of a long evaluation", (__doc__ or "").split("\n\n")[1]]
+    text.append("\n".join(f"- {line}" for line in lines_of(results)))
+    if results.get("loops"):
+        text += ["## The loop", (loops.__doc__ or "").split("\n\n", 1)[1].strip()]
+        text.append("\n".join(loops.table(results["loops"])))
+        worst = min(row["ratio"]["bare"] for row in results["loops"])
+        text.append(f"Tokens a second of processor time. The least of new / bare is {worst:.3f} (wanted 0.97).")
+    for part, key in PARTS.items():
+        if about := results["measured"].get(key):
+            text.append(f"{part}: " + ", ".join(f"{name} {value}" for name, value in about.items()) + ".")
+    return "\n\n".join([*text, "Made by `python benchmarks/training.py --save docs/benchmarks`."]) + "\n"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--sizes", default=",".join(ROWS))
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
-    results: dict[str, Any] = {"machine": machine(), "threads": 1, "repeats": options.repeats, "training": []}
-    for size in options.sizes.split(","):
-        results["training"].append(time_size(size, options.repeats))
-        print(lines_of({"training": results["training"][-1:]}), file=sys.stderr)
-    results["long_evaluation"] = long_evaluation()
-    lines = lines_of(results)
-    print(json.dumps(results, indent=1) if options.json else "\n".join(lines))
+    results: dict[str, Any] = {"threads": 1, "training": [], "measured": {}}
+    if options.save and (options.save / "training.json").exists():
+        results |= json.loads((options.save / "training.json").read_text())
+    for part in options.parts.split(","):
+        results[PARTS[part]] = measured(part, options)
+        results["measured"][PARTS[part]] = machine()
+    print(json.dumps(results, indent=1) if options.json else page(results))
     if options.save:
-        about = ", ".join(f"{name} {value}" for name, value in results["machine"].items())
-        bullets = "\n".join(f"- {line}" for line in lines)
-        text = f"# Training steps and the memory of a long evaluation\n\n{about}; one thread.\n\n{bullets}\n\n"
-        text += f"Made by `python benchmarks/training.py --repeats {options.repeats} --save docs/benchmarks`.\n\n"
-        (options.save / "training.md").write_text(text + (__doc__ or "").split("\n\n", 1)[1].split("\n\n")[0] + "\n")
+        (options.save / "training.md").write_text(page(results))
         (options.save / "training.json").write_text(json.dumps(results, indent=1) + "\n")
 
 

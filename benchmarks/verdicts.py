@@ -1,4 +1,4 @@
-"""Verdicts of Farfield and of sympy's Sum(...).is_convergent() on the same series, side by side.
+"""Verdicts of Farfield, with and without its checker, and of sympy's Sum(...).is_convergent() on the same series.
 
     python benchmarks/verdicts.py             the oracles of tests/oracles/verdicts.json
     python benchmarks/verdicts.py --more      also the further series of tests/oracles/more_verdicts.json
@@ -37,6 +37,7 @@ from farfield.formula import parse
 ROOT = Path(__file__).parent.parent
 LIMIT = 20  # seconds of processor time
 PATIENCE = 60.0  # seconds of waiting
+ROWS = (("farfield", "ours"), ("farfield without its checker", "unchecked"), ("sympy Sum.is_convergent", "sympy"))
 OUTCOMES = ("right", "wrong", "undecided", "failed")
 Case = dict[str, Any]
 Answer = tuple[str, float, str]  # the verdict or "failed", seconds, what went wrong
@@ -47,6 +48,14 @@ def ours(case: Case) -> Callable[[], str]:
     weight = case["spelling"] == "weight"
     farfield.check("-t")  # what is imported only once
     return lambda: farfield.check(case["formula"], start=case["from"], weight=weight).verdict
+
+
+def unchecked(case: Case) -> Callable[[], str]:
+    """Farfield's verdict as it would be if no second program had to accept its certificate: what the gate costs."""
+    from farfield.theory.verdict import convergence
+
+    convergence.accepted = lambda *_: ()
+    return ours(case)
 
 
 def theirs(case: Case) -> Callable[[], str]:
@@ -130,7 +139,7 @@ def table(result: dict[str, Any]) -> Table:
         shown.add_column(name, justify="right")
     shown.add_column("median", justify="right")
     shown.add_column("worst", justify="right")
-    for label, key in (("farfield", "ours"), ("sympy Sum.is_convergent", "sympy")):
+    for label, key in ROWS:
         s = result[key]
         row = [str(s[name]) for name in OUTCOMES]
         shown.add_row(label, *row, f"{s['median_seconds'] * 1e3:.1f} ms", f"{s['worst_seconds'] * 1e3:.0f} ms")
@@ -142,7 +151,8 @@ def last_line(result: dict[str, Any]) -> str:
     a, b, n = result["ours"], result["sympy"], len(result["cases"])
     ratio = b["median_seconds"] / a["median_seconds"]
     return (
-        f"farfield {a['right']}/{n} right, {a['wrong']} wrong, median {a['median_seconds'] * 1e3:.1f} ms; "
+        f"farfield {a['right']}/{n} right, {a['wrong']} wrong, median {a['median_seconds'] * 1e3:.1f} ms "
+        f"({result['unchecked']['median_seconds'] * 1e3:.1f} ms without its checker); "
         f"sympy {b['right']}/{n} right, {b['wrong']} wrong, median {b['median_seconds'] * 1e3:.1f} ms; "
         f"ratio of medians {ratio:.1f}; {result['machine']}"
     )
@@ -150,12 +160,12 @@ def last_line(result: dict[str, Any]) -> str:
 
 def as_markdown(result: dict[str, Any]) -> str:
     """The result as a page of the documentation."""
-    lines = ["# Verdicts: Farfield and sympy on the same series", "", last_line(result), ""]
+    lines = ["# Verdicts: Farfield and sympy on the same series", "", last_line(result) + ".", ""]
     lines += [
         "| | right | wrong | undecided | failed | median | worst |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for label, key in (("farfield", "ours"), ("sympy `Sum.is_convergent`", "sympy")):
+    for label, key in ROWS:
         s = result[key]
         counts = " | ".join(str(s[name]) for name in OUTCOMES)
         lines.append(f"| {label} | {counts} | {s['median_seconds'] * 1e3:.1f} ms | {s['worst_seconds'] * 1e3:.0f} ms |")
@@ -189,15 +199,16 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     errors = Console(stderr=True)
-    found: dict[str, list[Answer]] = {"ours": [], "sympy": []}
+    found: dict[str, list[Answer]] = {"ours": [], "unchecked": [], "sympy": []}
     for case in track(cases, "series", console=errors, transient=True):
         found["ours"].append(run(ours, case))
+        found["unchecked"].append(run(unchecked, case))
         found["sympy"].append(run(theirs, case))
     result: dict[str, Any] = {
         "machine": machine(),
         "limit_seconds": LIMIT,
         **{who: summary(answers, cases) for who, answers in found.items()},
-        "cases": [{**c, "ours": a, "sympy": b} for c, a, b in zip(cases, found["ours"], found["sympy"], strict=True)],
+        "cases": [{**case, **{who: answers[i] for who, answers in found.items()}} for i, case in enumerate(cases)],
     }
     if given.save:
         folder = ROOT / "docs" / "benchmarks"

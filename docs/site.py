@@ -6,7 +6,9 @@ mkdocs.yml names this file as a hook of mkdocs, and `Arguments` as an extension 
 from __future__ import annotations
 
 import ast
+import os
 import re
+import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import mkdtemp
@@ -22,9 +24,34 @@ FROM_THE_ROOT = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # for the file beside this one
+from mathematics_set import Mathematics, set_fences  # noqa: E402
+
 FIGURES = "results/figures"
+LIVE = os.environ.get("FARFIELD_SITE_EXPLORER") == "1"  # with the explorer as a page of the site; needs the registries
 MAPPED = ("src/farfield", "tests", "benchmarks")  # the folders of the map of files
 FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+def on_config(config: Any) -> Any:
+    """Set the mathematics of every page."""
+    config["markdown_extensions"].append(Mathematics())
+    return config
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """A search that needs no server, and the explorer itself where it is asked for."""
+    place = Path(config["site_dir"]) / "search"
+    index = (place / "search_index.json").read_text(encoding="utf-8")
+    (place / "search_index.js").write_text(f"var farfieldIndex = {index};", encoding="utf-8")
+    first, found, _ = (place / "main.js").read_text(encoding="utf-8").partition("if (!window.Worker) {\n  console.log")
+    assert found, "mkdocs has another search than docs/search.js knows"
+    own = (ROOT / "docs" / "search.js").read_text(encoding="utf-8")
+    (place / "main.js").write_text(first + own, encoding="utf-8")
+    if LIVE:
+        from farfield.explorer.static import build
+
+        build(place.parent / "live", None, 5, say=lambda words: None)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -83,6 +110,9 @@ def _sentence(path: Path) -> str:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links to the pages of the root, plain fences, and lists that need no empty line before them."""
     inside = page.file.src_uri in FROM_THE_ROOT.values()
+    if LIVE and page.file.src_uri == "explorer.md":
+        markdown = markdown.replace("\n", '\n\n<p><a href="live/index.html"><b>Open the explorer</b></a></p>\n', 1)
+    markdown = set_fences(markdown)
     for name, new in FROM_THE_ROOT.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({new}", markdown)
     if inside:  # these pages link from the root

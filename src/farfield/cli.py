@@ -68,6 +68,9 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of a pipe has left
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:  # a folder that cannot be written, a full disk
+        named = "" if error.filename is None else f" {str(error.filename)!r}"
+        _fail(f"the file or folder{named} cannot be used: {error.strerror or error}")
     except KeyboardInterrupt:
         sys.exit(130)
 

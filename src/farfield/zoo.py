@@ -340,6 +340,11 @@ def find(name_or_formula: str | Formula | Encoding, *, weight: bool = False) -> 
     key = name_or_formula.strip().lower() if isinstance(name_or_formula, str) else ""
     if not weight and key in ENCODINGS:
         return ENCODINGS[key]
+    if not weight and _NAME.fullmatch(key):
+        from farfield.bounded_encodings import CLASSES
+
+        if key in CLASSES:
+            return CLASSES[key]
     if not weight and key and (named := _named(name_or_formula)) is not None:
         return named
     try:
@@ -350,7 +355,9 @@ def find(name_or_formula: str | Formula | Encoding, *, weight: bool = False) -> 
         if not said:
             raise
         return replace(find(meant, weight=weight), asked=said)
-    if "t" not in formula.node.free() and formula.parameters:
+    free = formula.node.free()
+    ranged = any(n.op == "between" for n in formula.node.walk())
+    if "t" not in free and (formula.parameters or "i" in free) and not ranged:
         _suggest(key, name_or_formula)
         _refuse_other_distance(formula, name_or_formula)
     return _of_formula(formula)
@@ -387,7 +394,7 @@ def _refuse_other_distance(formula: Formula, text: str) -> NoReturn:
     if formula.node.op == "name" and (near := near_family(text)) is not None:
         raise FormulaError(f"there is no encoding {text.strip()[:40]!r}; did you mean the model {near!r}?", text)
     names = formula.parameters
-    usual = [name for name in _DISTANCES if name in names]
+    usual = ["i"] if "i" in formula.node.free() else [name for name in _DISTANCES if name in names]
     wrote = usual[0] if usual else names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
     columns = [n.column for n in formula.node.walk() if n.op == "name" and n.value == (usual or names)[0]]
     raise FormulaError(f"the distance is called t; you wrote {wrote[:60]}", text, min(columns))

@@ -17,7 +17,7 @@ def checkpoints(run: Path) -> list[str]:
     return sorted(entry.name for entry in (run / "checkpoints").iterdir())
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_saves_and_leaves_and_the_run_goes_on_to_the_same_bits(
     nursery: Any, tmp_path: Path, number: int
 ) -> None:

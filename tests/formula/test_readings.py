@@ -188,7 +188,7 @@ def check_series(op, args):
             jet = call(arb_series([arb(1), arb(1)], 8), False)
             box = call(acb(1), True)
         except NotSmoothError:
-            assert op in ("abs", "floor", "min", "max", "relu")
+            assert op in ("abs", "floor", "min", "max", "relu", "mod")
             return
         h = arb(1) / 8
         there = ball_value(node, {"t": arb(9) / 8})
@@ -200,9 +200,27 @@ def check_series(op, args):
 def check_ranges(op, args):
     from farfield.theory.verdict.intervals import RANGES, Range
 
-    node = moved(op, args)
+    assert_range_holds(moved(op, args), RANGES, Range(arb(0), arb(4)))
+
+
+def check_ranges_where_defined(op, args):
+    from farfield.theory.verdict.boxes import WHERE_DEFINED
+    from farfield.theory.verdict.intervals import Range
+
+    assert_range_holds(moved(op, args), WHERE_DEFINED, Range(arb(0), arb(4)))
+
+
+def check_checkers_ranges(op, args):
+    from farfield.theory.checker.intervals import Interval
+    from farfield.theory.checker.ranges import RANGES
+
+    assert_range_holds(moved(op, args), RANGES, Interval(arb(0), arb(4)))
+
+
+def assert_range_holds(node, algebra, t):
+    """The range over t from 0 to 4 holds the value at each of these distances, and is no wider than it must be."""
     with ctx.workprec(BITS):
-        whole = evaluate(node, {"t": Range(arb(0), arb(4))}, RANGES)
+        whole = evaluate(node, {"t": t}, algebra)
         for t in range(5):
             value = ball_value(node, {"t": t})
             assert whole.low <= value.upper()
@@ -263,7 +281,7 @@ def check_sign(op, args):
             try:
                 sign = Reader(_engine()).sign(primitive(node))
             except UndecidedError:
-                assert op in ("sin", "cos", "floor")
+                assert op in ("sin", "cos", "floor", "mod")
                 continue
             assert sign == (1 if value > 0 else -1 if value < 0 else 0), node
 
@@ -277,7 +295,7 @@ def check_logarithm(op, args):
             try:
                 expansion = Reader(_engine()).log(primitive(node))
             except (UndecidedError, UndefinedError):
-                assert op in ("sin", "cos", "floor", "relu", "min", "max", "log")  # 0, or a sign that is open
+                assert op in ("sin", "cos", "floor", "mod", "relu", "min", "max", "log")  # 0, or a sign that is open
                 continue
             enclosed, value = _at(expansion, arb(21)), abs(ball_value(node, {"t": arb(21).exp()})).log()
             assert (enclosed - value).contains(0), node
@@ -396,6 +414,8 @@ CHECKS = {
     "exact constants": check_exact,
     "real and complex balls, power series": check_series,
     "ranges": check_ranges,
+    "ranges where defined": check_ranges_where_defined,
+    "checker: ranges": check_checkers_ranges,
     "growth": check_growth,
     "sign at infinity": check_sign,
     "logarithm at infinity": check_logarithm,

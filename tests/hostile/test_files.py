@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from farfield.data.reading import UnreadableError, parse_json, read_bytes, read_json
+from farfield.reading import UnreadableError, parse_json, read_bytes, read_json
 
 KIND = "files at the one door"
 BROKEN = [

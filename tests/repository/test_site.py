@@ -94,3 +94,33 @@ def test_the_map_has_every_file_with_its_sentence(site: Path) -> None:
         for path in (ROOT / folder).rglob("*.py"):
             assert path.name == "__init__.py" or f"<code>{path.name}</code>" in text, path
     assert "Every named encoding: one formula each" in text
+
+
+def test_the_mathematics_is_set(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = re.sub(r"<(pre|code|script)\b.*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert not re.findall(r"\$[^$\n]+\$", text), page.name
+    assert (site / "mathematics.html").read_text(encoding="utf-8").count("<math") > 140
+
+
+def test_search_and_navigation_from_the_disk(site: Path) -> None:
+    """No server, no worker: the pages are opened as files."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = Path("/usr/bin/chromium")
+    if not chromium.exists():
+        pytest.skip(f"{chromium} is not installed")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=str(chromium), args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1300, "height": 800})
+        page.set_default_timeout(120_000)
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((site / "index.html").as_uri())
+        tops = page.eval_on_selector_all(".navbar .nav-link", "all => all.map((a) => a.getBoundingClientRect().top)")
+        assert len({round(top) for top in tops if top}) == 1
+        page.click("text=Search")
+        page.locator("#mkdocs-search-query").press_sequentially("ladder")
+        page.wait_for_selector("#mkdocs-search-results article")
+        assert "Bertrand" in page.inner_text("#mkdocs-search-results")
+        browser.close()
+    assert errors == []

@@ -14,6 +14,7 @@ from fractions import Fraction
 import mpmath
 
 GRID = [Fraction(n, 2) for n in (-4, -2, -1, 0, 1, 2, 3, 4)]
+LINE = [Fraction(n, 12) for n in (-36, -24, -18, -12, -6, -4, 0, 3, 4, 6, 8, 9, 12, 15, 16, 18, 24, 30, 36, 48, 60)]
 TINY = mpmath.mpf(10) ** -40
 RUNGS = [(0, 1, 0), (0, 0, 1)]  # ln t, ln ln t
 
@@ -28,8 +29,8 @@ class Family:
     start: int = 3
 
     def points(self):
-        """Every point of the grid."""
-        for values in itertools.product(GRID, repeat=len(self.names)):
+        """Every point of the grid: 21 on a line, 64 in a plane, borders such as 0, 1 and a = b among them."""
+        for values in itertools.product(LINE if len(self.names) == 1 else GRID, repeat=len(self.names)):
             yield dict(zip(self.names, values, strict=True))
 
 

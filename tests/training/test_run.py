@@ -51,7 +51,8 @@ def finished(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     said: list[str] = []
     result = training.train(settings, run, progress=False, log_to="none", say=said.append)
     assert result.finished
-    assert "parameters; on this machine about" in said[0]
+    assert "by their names: train: train.txt; valid: valid.txt; test: test.txt." in said[0]
+    assert "parameters; on this machine about" in said[1]
     return run
 
 

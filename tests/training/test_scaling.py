@@ -36,8 +36,7 @@ SMALL = Sizes(vocabulary=10, layers=2, width=8, heads=2, feed_forward=16, length
     "entry", json.loads((MEASURED / "training.json").read_text())["training"], ids=lambda e: e["size"]
 )
 def test_parameters_are_those_of_the_measured_models(entry: dict) -> None:
-    settings = preset_settings(entry["size"], encoding="alibi")
-    assert parameters(settings) == entry["parameters"]["ours"]
+    assert parameters(Sizes(**entry["shape"], batch=1, steps=1)) == entry["parameters"]["ours"]
 
 
 def test_a_causal_row_sees_half_of_its_keys() -> None:
@@ -114,7 +113,7 @@ def test_a_layer_keeps_what_autograd_saves(precision: str) -> None:
 
 def test_the_core_sustains_what_was_measured() -> None:
     for entry in json.loads((MEASURED / "training.json").read_text())["training"]:
-        run = preset_settings(entry["size"], encoding="alibi")
+        run = Sizes(**entry["shape"], batch=1, steps=1)
         per_token = training_flops(run) / (run.batch * run.length * run.steps)
         sustained = per_token * entry["tokens_per_second"]["ours"]
         assert sustained == pytest.approx(PROCESSORS["cpu"].float32, rel=0.35)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Flag, Formula, Json, SetParameters, numbered, values
+from farfield.commands.options import Flag, Formula, Json, SetParameters, Whole, WholeOrNone, numbered, values
 from farfield.commands.proofs import ProofFile, proof_text
 from farfield.theory.fields.receptive import EPSILONS
 from farfield.theory.fields.summary import HeadSummary, Summary, fields, shown_number
@@ -34,14 +34,14 @@ def check_command(
     encoding: Formula,
     /,
     *,
-    heads: int | None = None,
-    width: int = 64,
-    layers: int | None = None,
+    heads: WholeOrNone = None,
+    width: Whole = 64,
+    layers: WholeOrNone = None,
     parameters: SetParameters = None,
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
-    context: int | None = None,
-    train_length: int | None = None,
-    test_length: int | None = None,
+    context: WholeOrNone = None,
+    train_length: WholeOrNone = None,
+    test_length: WholeOrNone = None,
     weight: Flag = False,
     start: Annotated[int, Parameter(name="--from")] = 0,
     as_json: Json = False,
@@ -112,6 +112,8 @@ def show(console: Console, found: Encoding, verdict: Verdict, seen: Summary) -> 
     name = found.name if found.text is None else f"{found.name}: {found.text}"
     console.print(Text(name if found.text != found.name else f"r(t) = {found.text}", style="bold"))
     said = {"not-applicable": "the theorem does not apply"}.get(verdict.verdict, verdict.condition or verdict.verdict)
+    if verdict.envelope is not None and verdict.answer is not None:
+        said = f"{verdict.answer}: the class {said}" if verdict.condition is None else f"{verdict.answer}: {said}"
     console.print(Text.assemble("  ", (said, _COLOURS[verdict.verdict])))
     console.print(Text("proof" if verdict.verdict in ("converges", "diverges") else "why", style="bold"))
     console.print(numbered(verdict.proof))

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield import zoo
-from farfield.commands.options import Flag, Json, SetParameters, numbered, values
+from farfield.commands.options import Flag, Json, SetParameters, Whole, WholeOrNone, numbered, values
 from farfield.formula import Formula, parse
 from farfield.formula.latex import latex as latex_of
 from farfield.theory.errors import DivergenceError, UndecidedError
@@ -34,9 +34,9 @@ def compare_command(
     *encodings: Annotated[str, Parameter(allow_leading_hyphen=True)],
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
     parameters: SetParameters = None,
-    heads: int = 8,
-    head: int | None = None,
-    context: int | None = None,
+    heads: Whole = 8,
+    head: WholeOrNone = None,
+    context: WholeOrNone = None,
     proof: Flag = False,
     figure: str | None = None,
     csv: Flag = False,

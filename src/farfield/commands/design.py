@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json, SetParameters, values
+from farfield.commands.options import Json, SetParameters, Whole, WholeOrNone, values
 from farfield.theory.fields.design import Design, DesignedHead, design
 from farfield.theory.fields.receptive import digits
 
@@ -18,10 +18,10 @@ from farfield.theory.fields.receptive import digits
 def design_command(
     family: Annotated[str, Parameter(allow_leading_hyphen=True)],
     *,
-    reach: int,
+    reach: Whole,
     epsilon: str = "0.01",
-    heads: int | None = None,
-    shortest: int | None = None,
+    heads: WholeOrNone = None,
+    shortest: WholeOrNone = None,
     parameters: SetParameters = None,
     as_json: Json = False,
 ) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Measuring, progress
+from farfield.commands.options import Measuring, Whole, WholeOrNone, progress
 
 if TYPE_CHECKING:
     from farfield.measure import Evaluation, Score
@@ -23,14 +23,14 @@ def evaluate_command(
     model: str,
     *,
     lengths: str | None = None,
-    tokens: int = 65_536,
+    tokens: Whole = 65_536,
     protocols: Annotated[list[Protocol] | None, Parameter(name="--protocol", negative="")] = None,
-    stride: int | None = None,
-    window: int | None = None,
+    stride: WholeOrNone = None,
+    window: WholeOrNone = None,
     epsilon: str | None = None,
     tails: Annotated[list[str] | None, Parameter(name="--tail", negative="", allow_leading_hyphen=True)] = None,
     level: Annotated[float, Parameter(name=("--level", "--delta"))] = 0.02,
-    batch: int | None = None,
+    batch: WholeOrNone = None,
     out: Path | None = None,
     options: Measuring = Measuring(),
 ) -> None:

@@ -10,10 +10,12 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from farfield.commands.options import Whole
+
 
 def explore_command(
     *,
-    port: int = 8421,
+    port: Whole = 8421,
     browser: Annotated[bool, Parameter(negative="--no-browser")] = True,
     study: str | None = None,
     seconds: float = 5,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from farfield.commands.options import Flag, Json
+from farfield.commands.options import Flag, Json, Whole, WholeOrNone
 
 CHUNK = 1024  # tokens of a long prompt that are read at once
 
@@ -22,11 +22,11 @@ def generate_command(
     epsilon: str = "1e-3",
     logit_bound: str | None = None,
     policy: Literal["widen", "warn", "stop"] = "widen",
-    context: int | None = None,
-    tokens: int = 100,
+    context: WholeOrNone = None,
+    tokens: Whole = 100,
     sample: Flag = False,
     temperature: float = 1.0,
-    seed: int = 0,
+    seed: Whole = 0,
     full: Flag = False,
     device: str | None = None,
     as_json: Json = False,

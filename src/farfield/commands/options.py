@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -23,6 +24,17 @@ Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
 SetParameters = Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=True)]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
+
+
+def _whole(_kind: object, tokens: Sequence[Token]) -> int:
+    """A whole number: cyclopts itself would take 2.7 for 3."""
+    if not re.fullmatch(r"[-+]?[0-9]{1,18}", tokens[0].value):
+        raise ValueError(f"it must be a whole number, not {tokens[0].value[:30]!r}")
+    return int(tokens[0].value)
+
+
+Whole = Annotated[int, Parameter(converter=_whole)]
+WholeOrNone = Annotated[int | None, Parameter(converter=_whole)]
 Watch = Callable[[str, int, int], None]
 
 

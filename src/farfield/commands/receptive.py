@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Flag, Measuring, Watch, progress, whole_numbers
+from farfield.commands.options import Flag, Measuring, Watch, Whole, WholeOrNone, progress, whole_numbers
 
 if TYPE_CHECKING:
     from farfield.measure import ByAttention, ByGradient, Truncation
@@ -23,9 +23,9 @@ def receptive_command(
     truncate: Flag = False,
     length: str | None = None,
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
-    burn_in: int | None = None,
-    chunks: int = 4,
-    outputs: int = 16,
+    burn_in: WholeOrNone = None,
+    chunks: Whole = 4,
+    outputs: Whole = 16,
     windows: str | None = None,
     options: Measuring = Measuring(),
 ) -> None:

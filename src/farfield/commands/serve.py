@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from farfield.commands.options import Flag
+from farfield.commands.options import Flag, Whole, WholeOrNone
 
 CHUNK = 1024  # tokens of a long prompt that are read at once
 MOST_TOKENS = 1 << 20
@@ -37,11 +37,11 @@ _NEUTRAL: dict[str, Any] = {
 def serve_command(
     run: str,
     *,
-    port: int = 8422,
+    port: Whole = 8422,
     epsilon: str = "1e-3",
     logit_bound: str | None = None,
     policy: Literal["widen", "warn", "stop"] = "widen",
-    context: int | None = None,
+    context: WholeOrNone = None,
     full: Flag = False,
     device: str | None = None,
 ) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Measuring, progress, whole_numbers
+from farfield.commands.options import Measuring, Whole, WholeOrNone, progress, whole_numbers
 
 if TYPE_CHECKING:
     from farfield.measure import Speed
@@ -19,10 +19,10 @@ def speed_command(
     model: str | None = None,
     *,
     windows: str = "16,32,64,128,256,512",
-    length: int | None = None,
-    tokens: int = 4608,
-    sliding_tokens: int | None = None,
-    repeats: int = 3,
+    length: WholeOrNone = None,
+    tokens: Whole = 4608,
+    sliding_tokens: WholeOrNone = None,
+    repeats: Whole = 3,
     preset: str = "small",
     options: Measuring = Measuring(),
 ) -> None:

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from farfield.commands.options import Flag
+from farfield.commands.options import Flag, WholeOrNone
 
 if TYPE_CHECKING:
     from farfield.study.running import Failure, Job, Progress
@@ -25,8 +25,8 @@ def study_command(
     *,
     corpora: Listed = None,
     encodings: Listed = None,
-    seeds: int | None = None,
-    first_seed: int | None = None,
+    seeds: WholeOrNone = None,
+    first_seed: WholeOrNone = None,
     stands_for: Annotated[list[str] | None, Parameter(negative="")] = None,
     runs: Annotated[list[Path] | None, Parameter(negative="")] = None,
     measure_only: Annotated[bool, Parameter(negative="")] = False,
@@ -36,7 +36,7 @@ def study_command(
     precision: Literal["float32", "bfloat16"] | None = None,
     cluster: Literal["local", "slurm"] = "local",
     slurm: Annotated[list[str] | None, Parameter(negative="")] = None,
-    jobs: int | None = None,
+    jobs: WholeOrNone = None,
     dry_run: Flag = False,
     without_gpu: Flag = False,
     quiet: Flag = False,

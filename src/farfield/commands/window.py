@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Formula, Json, SetParameters, values
+from farfield.commands.options import Formula, Json, SetParameters, Whole, WholeOrNone, values
 from farfield.theory.fields.receptive import digits
 from farfield.theory.fields.windows import Windows, windows
 from farfield.zoo import find
@@ -21,11 +21,11 @@ SCOPE = "The bound is for each attention layer by itself, not for a network as a
 def window_command(
     encoding: Formula,
     *,
-    heads: int = 8,
+    heads: Whole = 8,
     logit_bound: str = "5",
     epsilon: str = "0.01",
-    context: int | None = None,
-    width: int = 64,
+    context: WholeOrNone = None,
+    width: Whole = 64,
     parameters: SetParameters = None,
     as_json: Json = False,
 ) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from farfield.bounded_encodings import CLASSES
 from farfield.commands.options import Json
 from farfield.theory.verdict.convergence import check
 from farfield.zoo import ENCODINGS, Encoding
@@ -20,7 +21,7 @@ def zoo_command(*, as_json: Json = False) -> None:
     Args:
         as_json: Print a JSON list.
     """
-    rows = [_row(e) for e in ENCODINGS.values()]
+    rows = [_row(e) for e in (*ENCODINGS.values(), *CLASSES.values())]
     if as_json:
         print(json.dumps(rows, indent=2))
         return
@@ -29,6 +30,7 @@ def zoo_command(*, as_json: Json = False) -> None:
         table.add_column(column, overflow="fold")
     for row in rows:
         said = row["condition"] or row["verdict"].replace("not-applicable", "does not apply")
+        said += f" ({row['answer']})" if row["answer"] in ("disperses", "neither") else ""
         given = "\n".join(f"{p['name']}: {p['given']}" for p in row["parameters"])
         cells = (row["name"], row["formula"] or row["note"], given, said, row["source"])
         table.add_row(*(Text(cell) for cell in cells))
@@ -43,6 +45,7 @@ def _row(e: Encoding) -> dict[str, Any]:
         "formula": e.text,
         "parameters": given,
         "verdict": verdict.verdict,
+        "answer": verdict.answer,
         "condition": verdict.condition,
         "source": e.source,
         "note": e.note,

@@ -50,6 +50,7 @@ class Corpus:
     _passages: Callable[[str], Iterator[Passage]]
     _identity: Callable[[str], dict[str, Any]]
     limit: int | None = None
+    division: str = ""  # which files went where, in a sentence, if their names say so
 
     def passages(self, split: str) -> Iterator[Passage]:
         """The text of a split; a limit holds for train, and a tenth of it for valid and test."""
@@ -185,16 +186,31 @@ def _path_corpus(name: str, path: Path, seed: int, errors: Errors, limit: int | 
         hashes = [(labels[file], sha256_of(file)) for file in chosen(split)]
         return {"files": hashes, "seed": None if named else seed, "errors": errors}
 
-    return Corpus(name, passages, identity, limit)
+    return Corpus(name, passages, identity, limit, _division(path, labels, named))
+
+
+def _division(path: Path, labels: dict[Path, str], named: dict[Path, str]) -> str:
+    """Which files went where."""
+    if not named:
+        return ""
+    where = {split: [labels[file] for file, its in named.items() if its == split] for split in SPLITS}
+    where["not read"] = [label for file, label in labels.items() if file not in named]
+    told = [f"{split}: {_listed(files)}" for split, files in where.items() if files]
+    return f"The files in {str(path)!r}, by their names: {'; '.join(told)}."
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _split_in_name(label: str) -> str | None:
-    """train, valid or test, if a word of the file's path says so (`train.txt.xz`, `dev/part-1.jsonl`)."""
-    for part in reversed(label.split("/")):
-        for word in re.split(r"[^a-z]+", part.lower()):
-            if word in _SPLIT_NAMES:
-                return _SPLIT_NAMES[word]
-    return None
+    """train, valid or test, if that is the very name of the file, of a part between dots, or of its folder.
+
+    `train.txt.xz`, `wiki.valid.txt`, `dev/part-1.jsonl`, and numbered parts: `train-00001-of-00004.jsonl`.
+    """
+    *folders, file = label.lower().split("/")
+    parts = [re.sub(r"[-_]\d+([-_]of[-_]\d+)?$", "", part) for part in file.split(".")]
+    return next((_SPLIT_NAMES[part] for part in (*parts, *reversed(folders)) if part in _SPLIT_NAMES), None)
 
 
 def _recut(passages: Iterator[Passage]) -> Iterator[Passage]:

@@ -1,6 +1,7 @@
 """Writing files so that they survive: on the disk before anyone is told, and whole or not there.
 
-All of a run's lasting writes go through the functions here; the fault tests kill the process before and after each.
+All of a run's lasting writes go through the functions here; the fault tests kill the process before and after each. A
+folder may have been prepared by someone else, so no link is followed and no name that can be guessed is written to.
 """
 
 from __future__ import annotations
@@ -9,8 +10,14 @@ import errno
 import hashlib
 import os
 import re
+import secrets
+import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
+
+_STAGED = re.compile(r"\..+\.[0-9a-f]{16}\.staged")
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class DiskFullError(ValueError):
@@ -18,14 +25,77 @@ class DiskFullError(ValueError):
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file and wait until it is on the disk."""
+    """Write a new file and wait until it is on the disk."""
     try:
-        with path.open("wb") as file:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise as_disk_full(error, path) from error
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file that is not a link."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o666), "a") as file:
+        file.write(line + "\n")
+
+
+def open_own(path: Path) -> int:
+    """Open a file for reading and writing, made if it is not there; a link or anything else but a file is refused."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _NO_LINK, 0o666)
+    about = os.fstat(handle)
+    if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
+        os.close(handle)
+        raise OSError(errno.ELOOP, "It is not a plain file", str(path))
+    return handle
+
+
+def staged_name(path: Path) -> Path:
+    """A name beside a file that nobody can have guessed, under which to write it."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.staged")
+
+
+def remove_staged(folder: Path) -> None:
+    """Remove what killed processes left under such names, in a folder that is locked."""
+    for entry in folder.iterdir():
+        if _STAGED.fullmatch(entry.name):
+            remove(entry)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a folder with all that is in it, or a link but not what it leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def replace_files(folder: Path, write: Callable[[Path], object]) -> None:
+    """Let someone else's function write files into a folder of ours, each of which is then put into its place."""
+    staged = staged_name(folder / "files")
+    staged.mkdir(mode=0o700)
+    try:
+        write(staged)
+        for path in sorted(staged.iterdir()):
+            os.rename(path, folder / path.name)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def private_folder(path: Path) -> Path:
+    """A folder that only its owner may write to; made if it is not there."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if hasattr(os, "getuid"):
+        about = path.stat()
+        if about.st_uid != os.getuid():
+            raise ValueError(
+                f"The folder {str(path)!r} belongs to another user, who could change what is read from it: "
+                "choose one of your own with FARFIELD_CACHE."
+            )
+        if about.st_mode & 0o022:
+            path.chmod(about.st_mode & 0o7755)
+    return path
 
 
 def write_with(write: Callable[[Path], None], path: Path) -> None:
@@ -62,7 +132,7 @@ def rename(old: Path, new: Path) -> None:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Put new contents in the place of a file: a reader, or a kill, finds the old or the new, never a mixture."""
-    staged = path.with_name(f".{path.name}.staged")
+    staged = staged_name(path)
     try:
         write_file(staged, data)
     except BaseException:

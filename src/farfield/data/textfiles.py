@@ -12,7 +12,7 @@ import json
 import lzma
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 Errors = Literal["strict", "replace"]
 
@@ -159,8 +159,38 @@ def _opened(path: Path) -> BinaryIO:
             import zstandard
         except ImportError:
             raise CorpusError(f"{str(path)!r} needs the package zstandard: pip install 'farfield[train]'.") from None
-        # a frame may ask for a window of up to 2 GB of memory: 128 MB is what `zstd` itself allows by default
-        return zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-            path.open("rb"), read_across_frames=True, closefd=True
-        )
+        return ZstdFile(path, zstandard)  # type: ignore[return-value]
     return path.open("rb")
+
+
+class ZstdFile:
+    """A .zst file as a stream that notices where it is cut off, which the library's own does not."""
+
+    STEP = 2048  # compressed bytes at a time: of the worst bomb these are 64 MB
+
+    def __init__(self, path: Path, zstandard: Any) -> None:
+        # a frame may ask for a window of up to 2 GB of memory: 128 MB is what `zstd` itself allows by default
+        self.decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+        self.file, self.frame, self.inside, self.rest = path.open("rb"), self.decompressor.decompressobj(), False, b""
+
+    def __enter__(self) -> ZstdFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
+
+    def read(self, size: int) -> bytes:
+        """At least this many bytes, unless the file ends."""
+        parts, length = [], 0
+        while length < size:
+            data = self.rest or self.file.read(self.STEP)
+            if not data:
+                if self.inside:
+                    raise EOFError("it is cut off")
+                break
+            parts.append(self.frame.decompress(data))
+            length += len(parts[-1])
+            self.inside, self.rest = not self.frame.eof, self.frame.unused_data
+            if self.frame.eof:
+                self.frame = self.decompressor.decompressobj()
+        return b"".join(parts)

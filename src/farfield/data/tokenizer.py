@@ -7,7 +7,6 @@ run folder, and `AutoTokenizer.from_pretrained(run)` works for all.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,7 +94,7 @@ def make_tokenizer(name: str, corpus: Corpus, vocabulary: int, cache: Path) -> T
     """The tokenizer called `bpe` (trained on the corpus, once), `bytes`, or whatever `load_tokenizer` finds."""
     import tokenizers
 
-    from farfield.data.durable import write_file
+    from farfield.data.durable import private_folder, replace_file
 
     if name == "bytes":
         return byte_tokenizer()
@@ -109,10 +108,8 @@ def make_tokenizer(name: str, corpus: Corpus, vocabulary: int, cache: Path) -> T
         except Exception:  # a damaged cache is made again
             kept.unlink(missing_ok=True)
     tokenizer = train_bpe(corpus, vocabulary)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    staged = kept.with_name(f".{kept.name}.{os.getpid()}")
-    write_file(staged, tokenizer.to_str().encode())
-    os.replace(staged, kept)
+    private_folder(kept.parent)
+    replace_file(kept, tokenizer.to_str().encode())
     return tokenizer
 
 

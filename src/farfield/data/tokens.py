@@ -1,14 +1,16 @@
 """Tokens of a corpus in a memory-mapped file.
 
 It is made once for a corpus, a split and a tokenizer, under a key that is the digest of the three, written to a
-temporary name and renamed.
+temporary name and renamed. Whoever reads it checks its digest first.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +20,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farfield.data.corpus import Corpus, CorpusError, Passage
-from farfield.data.durable import sha256_of, sync_folder, write_file
+from farfield.data.durable import private_folder, sha256_of, sync_folder, write_file
 from farfield.data.tokenizer import end_token, tokenizer_digest, vocabulary_size
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no flock: what is left behind stays there
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = ".lock"
 ENCODE_AT_ONCE = 1 << 22  # characters handed to the tokenizer together
 
 
@@ -37,10 +45,6 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def verify(self) -> bool:
-        """Whether the file still holds what was written."""
-        return sha256_of(self.path) == self.sha256
 
 
 def cache_folder() -> Path:
@@ -60,11 +64,14 @@ def tokenize(
     found = _opened(folder)
     if found is not None:
         return found
-    staged = folder.with_name(f".{folder.name}.{os.getpid()}")
-    shutil.rmtree(staged, ignore_errors=True)
-    staged.mkdir(parents=True)
+    home = private_folder(folder.parent)
+    _remove_abandoned(home)
+    staged = home / f".{folder.name}.{secrets.token_hex(8)}"
+    staged.mkdir(mode=0o700)
+    lock = _held(staged)
     try:
         _write_tokens(staged, corpus, split, tokenizer, progress)
+        (staged / LOCK).unlink()
         sync_folder(staged)
         if folder.exists() and _opened(folder) is None:
             shutil.rmtree(folder)  # half a file from a full disk, or damaged since
@@ -73,24 +80,58 @@ def tokenize(
         except OSError:
             if _opened(folder) is None:
                 raise
-        sync_folder(folder.parent)
+        sync_folder(home)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
+        os.close(lock)
     made = _opened(folder)
     assert made is not None
     return made
 
 
+def _held(staged: Path) -> int:
+    """A lock in a folder that is being made; the kernel lets go of it with the process."""
+    handle = os.open(staged / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return handle
+
+
+def _remove_abandoned(home: Path) -> None:
+    """Remove folders that nobody makes any more: their processes were killed."""
+    for staged in home.glob(".*") if fcntl is not None else ():
+        try:
+            handle = os.open(staged / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+        except OSError:
+            continue  # just begun, or just finished
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(staged, ignore_errors=True)
+        except OSError:
+            pass
+        finally:
+            os.close(handle)
+
+
 def _opened(folder: Path) -> Tokens | None:
+    """The tokens in a folder, if they are what was written."""
     try:
         about = json.loads((folder / "about.json").read_text())
         path = folder / "tokens.bin"
         dtype = {"uint16": np.uint16, "uint32": np.uint32}[about["dtype"]]
         if path.stat().st_size != about["count"] * np.dtype(dtype).itemsize:
             return None
+        state = path.stat()
+        if _digest(path, state.st_size, state.st_ino, state.st_mtime_ns) != about["sha256"]:
+            return None
         return Tokens(np.memmap(path, dtype=dtype, mode="r"), about["sha256"], path)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+@functools.lru_cache(maxsize=64)  # as long as it is the same file, one look at it is enough for a process
+def _digest(path: Path, size: int, inode: int, changed: int) -> str:
+    return sha256_of(path)
 
 
 def _write_tokens(folder: Path, corpus: Corpus, split: str, tokenizer: Tokenizer, progress: bool) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from farfield.formula.functions import DERIVED, definition, expand, reading
+from farfield.formula.functions import CLASSES, DERIVED, definition, expand, reading
 from farfield.formula.tree import FormulaError, Node
 
 MAX_TERMS = 1024  # of one sum
@@ -80,6 +80,8 @@ def evaluate(node: Node, names: Names, algebra: Algebra) -> Any:
         return algebra.where(node, names)
     if op == "sum":
         return algebra.sum(node, names)
+    if op in CLASSES:
+        raise FormulaError(f"{op}(...) stands for many biases, so the formula has no single value", column=node.column)
     if op in DERIVED and op not in algebra.operations:
         return evaluate(expand(node), names, algebra)
     return algebra.operations[op](*[evaluate(a, names, algebra) for a in node.args])

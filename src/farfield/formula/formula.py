@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from farfield.formula import algebras
-from farfield.formula.functions import primitive
+from farfield.formula.functions import ROW, is_class, primitive
 from farfield.formula.grammar import MAX_MAGNITUDE, Parser, literal
 from farfield.formula.text import decimal_text
 from farfield.formula.tree import FormulaError, Node, number, substitute
@@ -42,9 +42,14 @@ class Formula:
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The names still open, in order of their first appearance."""
-        free = self.node.free() - {"t"}
+        free = self.node.free() - {"t", ROW}
         seen = sorted((n.column, str(n.value)) for n in self.node.walk() if n.op == "name" and n.value in free)
         return tuple(dict.fromkeys(name for _, name in seen))
+
+    @cached_property
+    def is_class(self) -> bool:
+        """Whether it stands for many biases: it has between(lo, hi), sink(s) or the row i in it."""
+        return is_class(self.node)
 
     @cached_property
     def primitive(self) -> Formula:
@@ -214,12 +219,12 @@ def _check_constants(node: Node, before: Node | None = None, bound: Mapping[str,
         _check_constants(part, None if before is None else before.args[i], bound)
     if node.op == "sum":
         algebras.index_range(node)
-    if node.op == "**" and not node.args[1].free():
+    if node.op == "**" and not node.args[1].free() and not is_class(node.args[1]):
         exponent = algebras.float_value(node.args[1], {})
         if not abs(exponent) <= MAX_EXPONENT:
             sentence = f"the exponent must lie between -{MAX_EXPONENT} and {MAX_EXPONENT}"
             raise FormulaError(sentence, column=node.args[1].column)
-    if node.args and node.op != "where" and not node.free():
+    if node.args and node.op != "where" and not node.free() and not is_class(node):
         value = algebras.float_value(node, {})
         if not abs(value) <= 10.0**MAX_MAGNITUDE:
             fault = "is not a real number" if value != value else f"is beyond 10**{MAX_MAGNITUDE}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache, lru_cache
 from typing import TypeVar
 
@@ -41,6 +42,9 @@ RELATIONS = ("=", "!=", "<", "<=", ">", ">=", "->")
 STATEMENTS = (*RELATIONS, "apply", "order", "...")  # parts of a proof, not of a formula
 ROUGH = (*WAVES, *SWITCHES, "floor")  # whatever may turn or jump again and again
 
+CLASSES = ("between", "sink")  # parts that stand for many biases, or for the denominator of a row
+ROW = "i"  # the row, where a formula speaks of it
+
 READINGS: dict[str, Mapping[str, object]] = {}  # every table, by name
 
 
@@ -62,6 +66,12 @@ def reading(name: str, rules: Mapping[str, Rule], more: Iterable[str] = ()) -> d
     return dict(rules)
 
 
+@lru_cache(maxsize=4096)
+def is_class(node: Node) -> bool:
+    """Whether an expression stands for many biases: it has between(lo, hi), a sink, or the row i in it."""
+    return ROW in node.free() or any(n.op in CLASSES for n in node.walk())
+
+
 @cache
 def definition(name: str) -> Node:
     """The expression in t (and m) that a derived function stands for."""
@@ -77,8 +87,22 @@ def expand(node: Node) -> Node:
 
 @lru_cache(maxsize=4096)
 def primitive(node: Node) -> Node:
-    """The expression with every derived function written out."""
+    """The expression with every derived function written out, and (-2)**t as cos(pi*t)*2**t."""
     args = tuple(primitive(a) for a in node.args)
     if args != node.args:
         node = replace(node, args=args)
+    if node.op == "**" and node.args[0].op == "neg" and node.args[1].free() and is_whole(node.args[1]):
+        size, exponent = node.args[0].args[0], node.args[1]
+        if not any(n.op != "number" and n.op != "/" for n in size.walk()):
+            turn = Node("cos", (Node("*", (Node("pi"), exponent)),))
+            return turn if size.value == 1 else Node("*", (turn, Node("**", (size, exponent))), column=node.column)
     return expand(node) if node.op in DERIVED else node
+
+
+def is_whole(node: Node) -> bool:
+    """Whether an expression is plainly a whole number, as the distance t is one."""
+    if node.op == "number":
+        return isinstance(node.value, Fraction) and node.value.denominator == 1
+    if node.op in ("+", "-", "*", "neg"):
+        return all(is_whole(a) for a in node.args)
+    return node.op == "floor" or (node.op == "name" and node.value == "t")

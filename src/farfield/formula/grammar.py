@@ -6,6 +6,7 @@ unary       = { "-" | "+" } power
 power       = atom [ "**" unary ]
 atom        = number | "pi" | "t" | parameter | "(" expression ")" | function "(" arguments ")"
             | "sum(" expression "," index "," first "," last ")"
+            | "between(" low "," high ")" | "sink(" logit ")"
             | "where(" expression ("<" | "<=" | ">" | ">=") expression "," branch "," branch ")"
 branch      = expression | "-inf"
 """
@@ -18,14 +19,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NoReturn
 
-from farfield.formula.functions import CALLS
+from farfield.formula.functions import CALLS, CLASSES
 from farfield.formula.tree import FormulaError, Node
 
 MAX_NESTING = 40  # brackets, signs and powers inside one another
 MAX_DIGITS = 50  # of one number
 MAX_MAGNITUDE = 300  # a constant lies within 10 ** +-MAX_MAGNITUDE
 
-FORMS = ("sum", "where")  # functions with a grammar of their own
+FORMS = ("sum", "where", *CLASSES)  # functions with a grammar of their own
 COMPARISONS = ("<", "<=", ">", ">=")
 _SPELLINGS = {
     "ln": "log", "cosine": "cos", "sine": "sin", "tangent": "tan", "logistic": "sigmoid", "power": "**",
@@ -39,7 +40,6 @@ _NOT_PARAMETERS = {
     "inf": "'inf' may stand only as '-inf' in a branch of where(...)",
     "oo": "write '-inf' in a branch of where(...)",
     "infinity": "write '-inf' in a branch of where(...)",
-    "i": "the distance from query to key is called 't' here, and complex numbers have no place",
     "lambda": "'lambda' is not a formula",
 }
 _SIGNS = {
@@ -226,6 +226,8 @@ class Parser:
             return self.sum(column)
         if word == "where":
             return self.where(column)
+        if word in CLASSES:
+            return self.bounds(word, column)
         if word not in CALLS:
             near = difflib.get_close_matches(word.lower()[:20], [*CALLS, *FORMS], 1)
             hint = _SPELLINGS.get(word) or (near[0] if near else "")
@@ -239,6 +241,15 @@ class Parser:
         wanted = CALLS[word]
         if len(args) != wanted:
             self.fail(f"{word} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}", column)
+        return Node(word, tuple(args), column=column)
+
+    def bounds(self, word: str, column: int) -> Node:
+        form = "in between(low, high)" if word == "between" else "in sink(logit)"
+        args = [self.expression()]
+        if word == "between":
+            self.need(",", form)
+            args.append(self.expression())
+        self.need(")", form)
         return Node(word, tuple(args), column=column)
 
     def sum(self, column: int) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from farfield.formula.functions import DERIVED, STATEMENTS, reading
+from farfield.formula.functions import CLASSES, DERIVED, STATEMENTS, reading
 from farfield.formula.text import decimal_text
 from farfield.formula.tree import Node, fold
 
@@ -103,7 +103,7 @@ _RULES: dict[str, Rule] = reading("LaTeX", {
     "sqrt": _call(r"\sqrt{", "}"),
     "abs": _call(r"\left|", r"\right|"),
     "floor": _call(r"\left\lfloor ", r"\right\rfloor"),
-    **{f: _call(rf"\operatorname{{{f}}}\left(") for f in DERIVED},
+    **{f: _call(rf"\operatorname{{{f}}}\left(") for f in (*DERIVED, *CLASSES)},
     **{f: _call(rf"\{f}\left(") for f in ("exp", "sin", "cos", "min", "max", "tanh", "cosh", "sinh", "tan")},
     **{f"log{n}": _call(rf"\log_{{{n}}}\left(") for n in (2, 10)},
     "where": _where,
@@ -112,4 +112,4 @@ _RULES: dict[str, Rule] = reading("LaTeX", {
     "apply": lambda n, parts: (rf"{_name(str(n.value))}({', '.join(p[0] for p in parts)})", ATOM),
     "order": _call(r"O\!\left("),
     "...": lambda n, _: (r"\cdots", ATOM),
-}, ("where", "sum", *STATEMENTS))  # fmt: skip
+}, ("where", "sum", *CLASSES, *STATEMENTS))  # fmt: skip

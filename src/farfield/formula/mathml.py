@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from farfield.formula.functions import CALLS, RELATIONS, STATEMENTS, reading
+from farfield.formula.functions import CALLS, CLASSES, RELATIONS, STATEMENTS, reading
 from farfield.formula.latex import ATOM, GREEK, OPEN, POWER, RELATION, SIGNED, SUM, TERM, split_name
 from farfield.formula.text import decimal_text
 from farfield.formula.tree import Node, fold
@@ -129,7 +129,7 @@ _RULES: dict[str, Rule] = reading("MathML", {
     "/": lambda _, parts: (["mfrac", parts[0][0], parts[1][0]], ATOM),
     "neg": lambda _, parts: (["mrow", _sign("-"), _wrap(parts[0], TERM)], SIGNED),
     "**": _power,
-    **dict.fromkeys(CALLS, _call),
+    **dict.fromkeys((*CALLS, *CLASSES), _call),
     "sqrt": lambda _, parts: (["msqrt", parts[0][0]], ATOM),
     "abs": lambda _, parts: (_bracket(parts[0][0], "|", "|"), ATOM),
     "floor": lambda _, parts: (_bracket(parts[0][0], "⌊", "⌋"), ATOM),
@@ -139,4 +139,4 @@ _RULES: dict[str, Rule] = reading("MathML", {
     "apply": lambda n, parts: (["mrow", _name(str(n.value)), _bracket(_arguments(parts))], ATOM),
     "order": lambda _, parts: (["mrow", ["mi", "O"], _bracket(parts[0][0])], ATOM),
     "...": lambda n, _: (["mo", "⋯"], ATOM),
-}, ("where", "sum", *STATEMENTS))  # fmt: skip
+}, ("where", "sum", *CLASSES, *STATEMENTS))  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from farfield.formula.functions import CALLS, RELATIONS, STATEMENTS, reading
+from farfield.formula.functions import CALLS, CLASSES, RELATIONS, STATEMENTS, reading
 from farfield.formula.tree import Node, fold
 
 RELATION, SUM, TERM, UNARY, POWER, ATOM = range(6)  # how tightly a spelling holds together
@@ -69,11 +69,11 @@ _RULES: dict[str, Rule] = reading("text", {
     "/": _infix("/", TERM, UNARY),
     "neg": lambda _, parts: ("-" + _wrap(parts[0], UNARY), UNARY),
     "**": lambda _, parts: (_wrap(parts[0], ATOM) + "**" + _wrap(parts[1], UNARY), POWER),
-    **dict.fromkeys(CALLS, _call),
+    **dict.fromkeys((*CALLS, *CLASSES), _call),
     "where": _where,
     "sum": _sum,
     **{sign: _infix(f" {sign} ", RELATION, SUM) for sign in RELATIONS},
     "apply": _call,
     "order": lambda _, parts: (f"O({parts[0][0]})", ATOM),
     "...": lambda n, _: ("...", ATOM),
-}, ("where", "sum", *STATEMENTS))  # fmt: skip
+}, ("where", "sum", *CLASSES, *STATEMENTS))  # fmt: skip

@@ -1,6 +1,6 @@
 """What a trained model does: perplexity by length, how far it looks, what a window costs, what inference costs.
 
-Everything here takes a model of ours, or any causal language model of transformers, through one door (`load_model`,
+Everything here takes a model of ours, or a causal language model of transformers, through one door (`load_model`,
 `as_model`). What it offers stands in `__init__.pyi`, and is imported when it is first used.
 """
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.data import durable
-from farfield.data.reading import read_json
 from farfield.measure.models import Model, as_model
 from farfield.measure.text import Text, spread
+from farfield.reading import read_json
 from farfield.training.runfolder import CONFIG, FINISHED, MODEL, TOKENIZER, read_config, read_settings
 
 if TYPE_CHECKING:

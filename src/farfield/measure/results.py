@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from farfield.data import durable
-from farfield.data.reading import read_json
 from farfield.measure.models import Window
 from farfield.measure.protocols import Chunk, non_overlapping, sliding
 from farfield.measure.statistics import relative_change
+from farfield.reading import read_json
 
 PROTOCOLS = ("non-overlapping", "sliding", "windowed", "tail")
 VERSION = 3  # of what is saved

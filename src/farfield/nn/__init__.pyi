@@ -12,9 +12,12 @@ from .cache.streaming import LossChange as LossChange
 from .cache.streaming import change_of_loss as change_of_loss
 from .cache.streaming import stream_losses as stream_losses
 from .decoder.config import FarfieldConfig as FarfieldConfig
+from .decoder.interface import add_bias as add_bias
 from .decoder.loss import token_losses as token_losses
 from .decoder.loss import vocabulary_loss as vocabulary_loss
 from .decoder.model import FarfieldForCausalLM as FarfieldForCausalLM
+from .decoder.model import FarfieldForSequenceClassification as FarfieldForSequenceClassification
+from .decoder.model import FarfieldModel as FarfieldModel
 from .decoder.positions import Rope as Rope
 from .decoder.positions import Sinusoidal as Sinusoidal
 from .denormals import flush_denormals as flush_denormals

@@ -20,7 +20,7 @@ from farfield.training.checkpoint import Checkpoint
 from farfield.training.loop import Loop, RunState
 from farfield.training.processes import Processes
 from farfield.training.progress import ProgressBar
-from farfield.training.runfolder import STATE
+from farfield.training.runfolder import checkpoint_state
 from farfield.training.settings import Settings, difference
 from farfield.training.state import load_state
 
@@ -138,10 +138,12 @@ def model_json(config: FarfieldConfig) -> dict[str, Any]:
 
 def _go_on(loop: Loop, checkpoint: Checkpoint, say: Callable[[str], None]) -> None:
     """Put the run where a checkpoint left it."""
-    about, folder = checkpoint.about, checkpoint.folder
-    load_state(folder, checkpoint.step, loop.model, loop.optimizer, processes=loop.processes, divided=loop.divided)
-    history = json.loads((folder / STATE).read_bytes())["log_history"]
-    loop.state = RunState(checkpoint.step, history, float.fromhex(about["loss_sum"]), int(about["loss_count"]))
+    about = checkpoint.about
+    state = RunState(checkpoint.step, *checkpoint_state(checkpoint, loop.settings.steps))
+    load_state(
+        checkpoint.folder, checkpoint.step, loop.model, loop.optimizer, processes=loop.processes, divided=loop.divided
+    )
+    loop.state = state
     say(f"Going on from step {checkpoint.step} of {loop.settings.steps}.")
     changes = difference(about, {**about, **{name: now for name, now in loop.about.items() if name in about}})
     if changes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,7 @@ try:
 except ImportError:  # pragma: no cover - Windows has no flock: a run folder is not protected there
     fcntl = None  # type: ignore[assignment]
 
-MANIFEST = "manifest.json"
+MANIFEST, LOCK = "manifest.json", ".lock"
 FOLDER = "checkpoints"
 _PREFIX, _STAGED, _OLD, _DAMAGED = "step-", ".staged-", ".old-", "damaged-"
 
@@ -54,8 +55,10 @@ Listed = dict[str, Any]  # what a manifest says of a file: its size and sha256
 
 def stage(run: Path, step: int) -> Path:
     """The empty folder in which the checkpoint of a step is made."""
-    staged = run / FOLDER / f"{_STAGED}{step:08d}"
-    shutil.rmtree(staged, ignore_errors=True)
+    home = run / FOLDER
+    if home.is_symlink():
+        raise ValueError(f"{str(home)!r} is a link: the checkpoints of a run must be in its own folder.")
+    staged = home / f"{_STAGED}{step:08d}-{secrets.token_hex(8)}"
     staged.mkdir(parents=True)
     return staged
 
@@ -73,6 +76,7 @@ def save_checkpoint(
     about: dict[str, Any],
     *,
     keep: int,
+    staged: Path | None = None,
     written: Mapping[str, Listed] | None = None,
 ) -> Path:
     """Save a checkpoint that is whole or not there, and remove all but the newest `keep`.
@@ -80,10 +84,8 @@ def save_checkpoint(
     `written` are files that stand in the staged folder already, each listed by the process that wrote it.
     """
     home = run / FOLDER
-    final, staged = home / f"{_PREFIX}{step:08d}", home / f"{_STAGED}{step:08d}"
+    final, staged = home / f"{_PREFIX}{step:08d}", staged or stage(run, step)
     try:
-        if written is None:
-            stage(run, step)
         listed = dict(written or {})
         for name, write in sorted(files.items()):
             durable.write_with(write, staged / name)
@@ -139,11 +141,11 @@ def verify_checkpoint(folder: Path) -> Checkpoint:
 def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | None:
     """The newest checkpoint that verifies; damaged ones are set aside, with a line for each, and leftovers removed."""
     home = run / FOLDER
-    if not home.is_dir():
+    if not home.is_dir() or home.is_symlink():
         return None
     for entry in home.iterdir():
         if entry.name.startswith((_STAGED, _OLD)):
-            shutil.rmtree(entry, ignore_errors=True)
+            durable.remove(entry)
     damaged = False
     for folder in _saved(home):
         try:
@@ -163,7 +165,7 @@ def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | Non
 def run_lock(run: Path) -> Iterator[None]:
     """Hold a run folder for this process; a second process is refused at once."""
     run.mkdir(parents=True, exist_ok=True)
-    with (run / ".lock").open("a+") as file:
+    with os.fdopen(durable.open_own(run / LOCK), "r+") as file:
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -173,6 +175,7 @@ def run_lock(run: Path) -> Iterator[None]:
                 who = f" (process {owner})" if owner.isdigit() else ""
                 raise RunLockedError(f"Another process{who} is at work in the run folder {str(run)!r}.") from None
         file.truncate(0)
+        file.seek(0)
         file.write(str(os.getpid()))
         file.flush()
         yield  # the kernel lets go of the lock when the file is closed, however the process ends
@@ -186,10 +189,9 @@ def _saved(home: Path) -> list[Path]:
 
 def _discard(folder: Path) -> None:
     """Remove a checkpoint; its name goes first, so that half of it is never taken for a damaged one."""
-    old = folder.with_name(f"{_OLD}{folder.name}")
-    shutil.rmtree(old, ignore_errors=True)
+    old = folder.with_name(f"{_OLD}{folder.name}-{secrets.token_hex(8)}")
     durable.rename(folder, old)
-    shutil.rmtree(old, ignore_errors=True)
+    durable.remove(old)
 
 
 def _set_aside(folder: Path) -> Path:

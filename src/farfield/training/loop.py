@@ -204,8 +204,7 @@ class Loop:
         line = {"step": self.state.step, **values}
         self.state.history.append(line)
         if self.processes.is_main:
-            with (self.run / METRICS).open("a") as file:
-                file.write(json.dumps(line) + "\n")
+            durable.append_line(self.run / METRICS, json.dumps(line))
         self.processes.accelerator.log(values, step=self.state.step)
 
     def weights(self) -> dict[str, torch.Tensor]:

@@ -32,6 +32,7 @@ from farfield.training.runfolder import (
     read_metrics,
     read_settings,
     refuse_difference,
+    refuse_foreign_folder,
     write_tensors,
 )
 from farfield.training.settings import Settings
@@ -115,10 +116,15 @@ def train(
     means = Means(shard, recompute, compile, progress, say)
     try:
         with ExitStack() as held:
-            processes.on_main(lambda: held.enter_context(run_lock(run)))
+            processes.on_main(lambda: _hold(run, held))
             return _train_locked(settings, run, processes, means)
     except OSError as error:  # a full disk may show at any write, a line of the metrics too
         raise _as_sentence(error, run) from error
+
+
+def _hold(run: Path, held: ExitStack) -> None:
+    refuse_foreign_folder(run)
+    held.enter_context(run_lock(run))
 
 
 def _train_locked(settings: Settings, run: Path, processes: Processes, means: Means) -> Result:
@@ -130,7 +136,7 @@ def _train_locked(settings: Settings, run: Path, processes: Processes, means: Me
             return Result(run, done, True, metrics=tuple(read_metrics(run)))
     with processes.accelerator.main_process_first():
         stored = run / TOKENIZER if (run / CONFIG).exists() else None
-        tokenizer, tokens = read_text(settings, stored=stored, progress=means.progress)
+        tokenizer, tokens = read_text(settings, stored=stored, progress=means.progress, say=means.say)
     return _train(settings, run, tokenizer, tokens, processes, means)
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.data import durable
-from farfield.data.reading import read_json
 from farfield.data.tokenizer import for_transformers
-from farfield.training.checkpoint import Checkpoint, newest_checkpoint
+from farfield.reading import read_json
+from farfield.training.checkpoint import LOCK, Checkpoint, DamagedCheckpointError, newest_checkpoint
 from farfield.training.settings import LATER, Settings, difference, settings_from, with_new_names
 
 if TYPE_CHECKING:
@@ -105,19 +105,37 @@ def finished_steps(run: Path) -> int | None:
         return None
 
 
+def refuse_foreign_folder(run: Path) -> None:
+    """Stop before anything is written into a folder that is neither empty nor a run's."""
+    if not run.is_dir():
+        return
+    if (run / CONFIG).exists():
+        read_settings(run)
+        return
+    # a run that was killed before it had written its configuration
+    begun = {LOCK, TOKENIZER, "tokenizer_config.json", "special_tokens_map.json"}
+    names = {entry.name for entry in run.iterdir() if not entry.name.endswith(".staged")}
+    if names and not (LOCK in names and names <= begun):
+        raise ValueError(
+            f"The folder {str(run)!r} is not empty, and not the folder of a run (it holds {sorted(names)[0]!r} and no "
+            f"{CONFIG}): choose a new one for --out."
+        )
+
+
 def prepare(run: Path, config: dict[str, Any], tokenizer: Tokenizer, say: Callable[[str], None]) -> Checkpoint | None:
     """Check that the folder is of this run, find its newest checkpoint, and write what every run folder has."""
+    durable.remove_staged(run)
     if (run / CONFIG).exists():
         refuse_other_run(run, read_config(run), config)
     checkpoint = newest_checkpoint(run, say)
     lines = []
     if checkpoint is not None:
-        refuse_other_run(run, json.loads((checkpoint.folder / CONFIG).read_bytes()), config)
-        lines = json.loads((checkpoint.folder / STATE).read_bytes())["log_history"]
+        refuse_other_run(run, read_config(checkpoint.folder), config)
+        lines = checkpoint_state(checkpoint, config["training"]["settings"]["steps"])[0]
     (run / FAILURE).unlink(missing_ok=True)
     (run / FINISHED).unlink(missing_ok=True)
     if not (run / CONFIG).exists():
-        for_transformers(tokenizer).save_pretrained(run)
+        durable.replace_files(run, for_transformers(tokenizer).save_pretrained)
         durable.replace_file(run / TOKENIZER, tokenizer.to_str().encode())
         durable.replace_file(run / CONFIG, as_bytes(config))
     # the metrics up to the checkpoint: what a killed process wrote after it will be written again
@@ -125,9 +143,25 @@ def prepare(run: Path, config: dict[str, Any], tokenizer: Tokenizer, say: Callab
     return checkpoint
 
 
+def checkpoint_state(checkpoint: Checkpoint, steps: int) -> tuple[list[dict[str, Any]], float, int]:
+    """The metrics up to a checkpoint, and the sum and count of the losses since their last line; if that can be."""
+    where, step, about = f"The checkpoint {checkpoint.folder.name}", checkpoint.step, checkpoint.about
+    if not 1 <= step <= steps:
+        raise DamagedCheckpointError(f"{where} is of step {step}, but the run has {steps} steps.")
+    try:
+        told = json.loads((checkpoint.folder / STATE).read_bytes())
+        history, loss, count = told["log_history"], float.fromhex(about["loss_sum"]), int(about["loss_count"])
+        possible = told["global_step"] == step and all(1 <= int(line["step"]) <= step for line in history)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedCheckpointError(f"{where} does not say where the run stood ({STATE}: {error}).") from None
+    if not possible:
+        raise DamagedCheckpointError(f"{where} contradicts itself: its {STATE} is of another step than {step}.")
+    return history, loss, count
+
+
 def finish(run: Path, step: int, write_model: Callable[[Path], None], write_rest: Callable[[Path], None]) -> None:
     """Put the finished model into the folder, then the rest; the note that it is finished comes last."""
-    staged = run / f".{MODEL}.staged"
+    staged = durable.staged_name(run / MODEL)
     try:
         durable.write_with(write_model, staged)
         durable.sync_file(staged)
@@ -136,7 +170,7 @@ def finish(run: Path, step: int, write_model: Callable[[Path], None], write_rest
         raise
     sha256 = durable.sha256_of(staged)
     durable.rename(staged, run / MODEL)
-    write_rest(run)
+    durable.replace_files(run, write_rest)
     durable.replace_file(run / FINISHED, json.dumps({"step": step, "sha256": sha256}).encode())
 
 

@@ -98,7 +98,7 @@ STATE_BYTES = {"float32": 16, "bfloat16": 18}
 # What a layer keeps of each token for the backward pass: bytes for each D and for each F, counted in
 # tests/training/test_scaling.py by looking at every tensor that autograd saves. It does not grow with the length: the
 # attention weights are never kept.
-KEPT_BYTES = {"float32": (44, 4), "bfloat16": (26, 2)}
+KEPT_BYTES = {"float32": (40, 4), "bfloat16": (24, 2)}
 # What the buffers of a bounded cache take above the keys they must keep, as measured in docs/benchmarks/decoding.json.
 CACHE_SLACK = 1.07
 

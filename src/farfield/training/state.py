@@ -41,12 +41,16 @@ def save_state(
     """Save a checkpoint of a run; every process takes part, and all of them learn if it failed."""
     files = {**files, RANDOM: lambda path: write_tensors(path, random_state())}
     written: dict[str, Listed] | None = None
+    staged: Path | None = None
     if divided:
-        written = _write_shares(run, step, {**model.state_dict(), **_moments(model, optimizer)}, processes)
+        staged = processes.on_main(lambda: stage(run, step))
+        written = _write_shares(staged, {**model.state_dict(), **_moments(model, optimizer)}, processes)
     else:
         files[MODEL] = lambda path: write_tensors(path, model.state_dict())
         files[OPTIMIZER] = lambda path: write_tensors(path, _moments(model, optimizer))
-    processes.on_main(lambda: save_checkpoint(run, step, files, about, keep=keep, written=written) and None)
+    processes.on_main(
+        lambda: save_checkpoint(run, step, files, about, keep=keep, staged=staged, written=written) and None
+    )
 
 
 def load_state(
@@ -94,9 +98,8 @@ def _check(folder: Path, reader: Any, wanted: dict[str, torch.Tensor]) -> None:
             )
 
 
-def _write_shares(run: Path, step: int, tensors: dict[str, torch.Tensor], processes: Processes) -> dict[str, Listed]:
+def _write_shares(folder: Path, tensors: dict[str, torch.Tensor], processes: Processes) -> dict[str, Listed]:
     """Each process writes its share into the staged folder, and syncs and hashes its part of the files."""
-    folder = processes.on_main(lambda: stage(run, step))
     writer = distributed.HuggingFaceStorageWriter(str(folder), save_distributed=True)
     try:
         durable.write_with(lambda _: _save(tensors, writer), folder)

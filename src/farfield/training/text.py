@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,20 +21,19 @@ def corpus_of(settings: Settings) -> Corpus:
 
 
 def read_text(
-    settings: Settings, splits: tuple[str, ...] = ("train", "valid"), *, stored: Path | None = None, progress: bool
+    settings: Settings,
+    splits: tuple[str, ...] = ("train", "valid"),
+    *,
+    stored: Path | None = None,
+    progress: bool,
+    say: Callable[[str], None] | None = None,
 ) -> tuple[Tokenizer, dict[str, Tokens]]:
-    """The tokenizer of a run and the tokens of these splits, verified; `stored` is the tokenizer that the run has."""
+    """The tokenizer of a run and the tokens of these splits; `stored` is the tokenizer that the run has."""
     corpus = corpus_of(settings)
+    if say is not None and corpus.division:
+        say(corpus.division)
     if stored is not None and stored.exists():
         tokenizer = load_tokenizer(str(stored))
     else:
         tokenizer = make_tokenizer(settings.tokenizer, corpus, settings.vocabulary, cache_folder())
-    return tokenizer, {split: _whole_tokens(corpus, split, tokenizer, progress) for split in splits}
-
-
-def _whole_tokens(corpus: Corpus, split: str, tokenizer: Tokenizer, progress: bool) -> Tokens:
-    tokens = tokenize(corpus, split, tokenizer, progress=progress)
-    if not tokens.verify():  # the cache was damaged since: make it again
-        shutil.rmtree(tokens.path.parent)
-        tokens = tokenize(corpus, split, tokenizer, progress=progress)
-    return tokens
+    return tokenizer, {split: tokenize(corpus, split, tokenizer, progress=progress) for split in splits}

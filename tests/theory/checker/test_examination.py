@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from farfield import check
 from farfield.formula import parse
 from farfield.theory.checker.examination import examine, proves
 from farfield.theory.checker.wording import wording
@@ -338,3 +339,13 @@ def test_what_a_claim_proves():
     assert proves(claim("lower", exponent="1")) == "diverges"
     assert proves(claim("lower", exponent="1.0000001")) is None
     assert proves({"claim": "finite", "from": "0"}) == "converges"
+
+
+@pytest.mark.parametrize(
+    "text", ["weight: (1+sin(t))/(t+1)", "weight: 1/(t+1) + cos(t)/(t+1)", "weight: (1+cos(pi*t))/(t+1)"]
+)
+def test_a_weight_that_touches_zero_is_shown_not_to_be_negative(text):
+    verdict = check(text)
+    assert verdict.verdict == "diverges"
+    assert verdict.proven
+    assert verdict.sampled == ()

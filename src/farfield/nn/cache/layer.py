@@ -136,7 +136,7 @@ class BoundedLayer(CacheLayerMixin):
         for group in self.groups:
             tokens = NewTokens(group.of(q), group.of(k), group.of(v), scale, history)
             o, norm, head = run(group, tokens, norms)
-            out[:, group.at], lse[:, group.at], log_head[group.at] = o, norm.detach(), head
+            out[:, group.at], lse[:, group.at], log_head[group.at] = o, norm.detach(), head.to(lse.dtype)
             kept = max(kept, group.ring.held + new - 1)
         self.count += new
         with torch.no_grad():

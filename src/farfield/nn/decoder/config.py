@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from transformers import AutoConfig
@@ -83,6 +84,13 @@ class FarfieldConfig(PreTrainedConfig):
         self.bos_token_id, self.eos_token_id, self.pad_token_id = bos_token_id, eos_token_id, pad_token_id
         self.tie_word_embeddings = True
         super().__init__(**tokens, tie_word_embeddings=True, **more)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields. PEFT asks for them right before it looks up which layers to adapt, so it is told here."""
+        if (constants := sys.modules.get("peft.utils.constants")) is not None:
+            table = constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
+            table.setdefault(self.model_type, ["inward", "outward"])
+        return super().to_dict()
 
 
 def _require(good: bool, name: str, value: Any, rule: str) -> None:

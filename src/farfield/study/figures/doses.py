@@ -51,7 +51,7 @@ def dose_response(study: Study, folder: Path) -> Figure | None:
                 ylabel=f"perplexity at {far:g}x over that\nwith heads cut at the training length",
                 title=plain(corpus, 30),
             )
-        if max(p.seen for p in points) > 0.5:
+        if max(p.seen for p in points) > 2:
             in_steps(shown[0].yaxis)
         shown[0].plot([], [], marker="o", linestyle="", markerfacecolor="none", color="black", label="as trained")
         legend_below(figure, axes, 4)

@@ -147,7 +147,10 @@ class Reading:
         """Whether a part is shown to have a value on the whole domain that is at least 0."""
         rule = _NOT_NEGATIVE.get(node.op)
         with contextlib.suppress(UnknownError):
-            if (rule is not None and rule(self, node)) or self.calculus.never_negative(self.value(node)):
+            if rule is not None and rule(self, node):
+                return True
+        with contextlib.suppress(UnknownError):
+            if self.calculus.never_negative(self.value(node)):
                 return True
         return self.sign(node) == 1
 

@@ -36,6 +36,8 @@ def field_theorems(formula: Formula, fields: Iterable[tuple[Fraction, int]], sta
     """One theorem for each epsilon and its receptive field, about the weight `b` that stands before them."""
     if start:
         raise OutsideCoqError("a receptive field is proven in Coq for sums that start at t = 0")
+    if formula.is_class:
+        raise OutsideCoqError("the receptive field of a class of biases is not written for Coq")
     tactic, sentences = _tactic(formula), []
     for i, (epsilon, tokens) in enumerate(fields, 1):
         if len(str(tokens)) > MOST_DIGITS:

@@ -52,6 +52,8 @@ def verdict_block(
         raise OutsideCoqError(f"there is nothing to prove of {text[:80]} in Coq: {said}")
     formula = parse(text)
     try:
+        if formula.is_class:
+            raise OutsideCoqError("it is a class of biases, and a file speaks of one bias")
         if formula.parameters:
             statement, proof = family_theorem(formula, str(condition), start)
             return f"(* {text}\n   {condition} *)\n{wrapped(statement)}\n{proof}\n"

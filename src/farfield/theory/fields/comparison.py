@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +132,8 @@ def compare(
     each = parameters if isinstance(parameters, tuple) else _shared(a, b, parameters or {})
     one, other = (bound_formula(e, given, width=width) for e, given in zip((a, b), each, strict=True))
     names = names or (_name(a, one), _name(b, other))
+    if one.is_class or other.is_class:
+        return _of_classes((a, b), (one, other), names)
     a_series, b_series = (_series_or_none(f) for f in (one, other))
     if a_series is None or b_series is None:
         smaller, steps = _with_divergent(names, a_series is not None, b_series is not None)
@@ -145,6 +147,23 @@ def compare(
         smaller = None
         steps.append(say("no receptive field that was computed shows this order, so it is not called proven"))
     return Comparison(*names, smaller, tuple(steps), tuple(crossings), tuple(intervals), lowest, (one, other))
+
+
+def _of_classes(
+    encodings: tuple[Encoding, Encoding], formulas: tuple[Formula, Formula], names: tuple[str, str]
+) -> Comparison:
+    """Classes of biases, by their upper envelopes, which decide the worst case as epsilon -> 0."""
+    from farfield.theory.verdict.biases import envelope_of
+
+    ends = []
+    for encoding, formula, name in zip(encodings, formulas, names, strict=True):
+        upper = envelope_of(find(encoding), formula).upper if formula.is_class else formula
+        if upper is None:
+            raise UndecidedError(f"nothing bounds {name} from above, so it cannot be compared")
+        ends.append(upper)
+    found = compare(ends[0], ends[1], names=names)
+    said = say("of a class of biases the upper envelope counts: heads of rows stay between positive bounds")
+    return replace(found, steps=(said, *found.steps), crossings=(), intervals=())
 
 
 def _shared(a: Encoding, b: Encoding, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

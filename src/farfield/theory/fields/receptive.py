@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, overload
 
@@ -105,11 +106,17 @@ def trf(
         parameters: a value for each parameter that the encoding leaves open, such as {"k": "1/16"}.
         width: of one head, for encodings that depend on it.
     """
-    weights = series(encoding, start=start, parameters=parameters, width=width)
+    bound = bound_formula(encoding, parameters, width=width)
+    if bound.is_class:
+        from farfield.theory.fields.worst import WorstCase
+
+        field_of = WorstCase(encoding, bound).smallest  # the worst case over the class
+    else:
+        weights = series(encoding, start=start, parameters=parameters, width=width)
+        field_of = partial(smallest, weights)
     if not isinstance(epsilon, list | tuple):
-        return smallest(weights, exact_epsilon(epsilon))
-    rows = tuple(FieldRow(str(e), smallest(weights, exact_epsilon(e))) for e in epsilon)
-    return FieldTable(bound_formula(encoding, parameters, width=width), rows, start)
+        return field_of(exact_epsilon(epsilon))
+    return FieldTable(bound, tuple(FieldRow(str(e), field_of(exact_epsilon(e))) for e in epsilon), start)
 
 
 class FieldRow(NamedTuple):

@@ -9,7 +9,7 @@ from farfield.theory.budget import TimeUpError, time_limit
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.law import law
 from farfield.theory.fields.layers import Mixture, model_reach
-from farfield.theory.fields.receptive import exact_epsilon, leak, reach, tokens
+from farfield.theory.fields.receptive import digits, exact_epsilon, leak, reach, tokens
 from farfield.theory.sums.series import series, sum_json
 from farfield.theory.verdict.convergence import Verdict, check
 from farfield.theory.verdict.horizon import Horizon
@@ -90,6 +90,20 @@ class Summary:
         return out
 
 
+def _worst_case(found: Encoding, given: dict[str, str], epsilons: list[str]) -> str:
+    """The receptive fields of a class of biases in one sentence."""
+    from farfield.theory.fields.worst import WorstCase
+
+    assert found.formula is not None
+    try:
+        worst = WorstCase(found, found.formula.bind(given))
+        found_tokens = [f"{shown_number(digits(worst.smallest(exact_epsilon(e))))} at {e}" for e in epsilons]
+    except (DivergenceError, UndecidedError) as error:
+        return str(error)
+    how = "attained by members of the class" if worst.exact else "a bound: the class may never attain it"
+    return f"receptive field in the worst case over the class, in tokens: {', '.join(found_tokens)} ({how})"
+
+
 def fields(
     found: Encoding,
     verdict: Verdict,
@@ -114,6 +128,10 @@ def fields(
     if found.formula is None:
         return seen
     open_names = [n for n in found.formula.parameters if n not in given]
+    if found.formula.is_class:
+        if not open_names and verdict.answer == "windowed":
+            seen.notes.append(_worst_case(found, given, epsilons))
+        return seen
     if heads is None and open_names:
         if all(n in row for row in found.heads(1, given, width=width) for n in open_names):
             seen.notes.append("give --heads 8 for the receptive field of each head")
@@ -124,19 +142,19 @@ def fields(
     if heads is not None:
         rows = [{n: v for n, v in row.items() if n not in given} for row in found.heads(heads, given, width=width)]
     left_out = f"is left out: not ready after {seconds:g} s; --time 30 gives more" if seconds else ""
-    try:
-        with time_limit(seconds):
+    with time_limit(seconds):
+        try:
             for h, own in enumerate(rows, 1):
                 _one(found, verdict, given, own, None if heads is None else h, seen, start)
-    except TimeUpError:
-        what = "the sum or a receptive field" if heads is None else f"what follows head {max(0, len(seen.heads) - 1)}"
-        seen.notes.append(f"{what} {left_out}")
-        return seen
-    try:
-        with time_limit(seconds):
+        except TimeUpError:
+            done = max(0, len(seen.heads) - 1)
+            what = "the sum or a receptive field" if heads is None else f"what follows head {done}"
+            seen.notes.append(f"{what} {left_out}")
+            return seen
+        try:
             _further(found, verdict, given, heads, layers, width, start, seen)
-    except TimeUpError:
-        seen.notes.append(f"the law or the reach of the model {left_out}")
+        except TimeUpError:
+            seen.notes.append(f"the law or the reach of the model {left_out}")
     return seen
 
 

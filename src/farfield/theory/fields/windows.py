@@ -168,7 +168,14 @@ def windows(
     table = []
     for number, (row, formula) in enumerate(head_formulas(encoding, heads, parameters, width), 1):
         try:
-            tokens: int | None = smallest_window(weights_of(formula, context), epsilon, logit_bound)
+            tokens: int | None
+            if formula.is_class:
+                from farfield.theory.fields.worst import WorstCase
+
+                eps, m = exact_epsilon(epsilon), exact_bound(logit_bound)
+                tokens = WorstCase(encoding, formula).smallest(eps, m, strict=False)
+            else:
+                tokens = smallest_window(weights_of(formula, context), epsilon, logit_bound)
             why = ""
         except DivergenceError:
             tokens, why = None, "the series diverges: far keys outweigh near ones in a text that is long enough"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from farfield.reading import read_json
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.layers import model_reach
 from farfield.theory.fields.receptive import exact_epsilon
@@ -174,18 +174,9 @@ def read_configuration(path: str | Path) -> dict[str, Any]:
     place = Path(path).expanduser()
     if place.is_dir():
         place = place / "config.json"
-    try:
-        if place.stat().st_size > LARGEST_FILE:
-            raise ValueError(f"{str(place)!r} is larger than {LARGEST_FILE >> 20} MB: no configuration is")
-        config = json.loads(place.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"there is no configuration {str(place)!r}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise ValueError(f"the configuration {str(place)!r} cannot be read: {reason}") from None
-    if not isinstance(config, dict):
-        raise ValueError(f"the configuration {str(place)!r} holds no object")
-    return config
+    if not place.exists():
+        raise ValueError(f"there is no configuration {str(place)!r}")
+    return read_json(place, LARGEST_FILE)
 
 
 def _short(path: str | Path) -> str:

@@ -21,7 +21,7 @@ from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedErro
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import PI, Const, rational
 from farfield.theory.verdict.engines import Asymptotic
-from farfield.theory.verdict.gate import Settle, Settled
+from farfield.theory.verdict.gate import PartVerdict, Settle, Settled
 from farfield.theory.verdict.oscillation import linear_phase
 from farfield.theory.verdict.reader import Reader
 from farfield.theory.verdict.regions import Region
@@ -41,11 +41,12 @@ def modulus(formula: Formula) -> int:
     return found if found <= MAX_MODULUS else 1
 
 
-def by_classes(formula: Formula, start: int, settle: Settle) -> Settled | None:
+def by_classes(formula: Formula, start: int, settle: Settle) -> PartVerdict | None:
     """Judge every class: the series converges if all do, and diverges if one does."""
     m = modulus(formula)
-    if m == 1:
-        return None
+    if m == 1:  # what repeats at every distance, such as cos(2*pi*t), stands still as it is
+        still = _stilled(formula.node)
+        return None if still == formula.node else settle(replace(formula, node=still, source=""), start)
     proof = [say(f"what repeats stands still in the classes of t modulo {m}")]
     certificates: list[dict[str, Any] | None] = []
     verdicts = set()

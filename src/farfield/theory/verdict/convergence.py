@@ -25,6 +25,7 @@ from farfield.theory.exact import constants
 from farfield.theory.exact.constants import Const, log
 from farfield.theory.exact.signs import ball, sign
 from farfield.theory.verdict import oscillation
+from farfield.theory.verdict.answers import no_bias, of_formula
 from farfield.theory.verdict.choices import by_choices
 from farfield.theory.verdict.classes import by_classes
 from farfield.theory.verdict.conditions import Condition, Leaf, explore, family
@@ -52,6 +53,10 @@ class Verdict:
     certificate: dict[str, Any] | None = None
     horizon: Horizon | None = None
     start: int = 0
+    proven: tuple[str, ...] = ()  # what the checker has proven, for all distances
+    sampled: tuple[str, ...] = ()  # what was only compared at points: the condition of a family
+    answer: str | None = None  # "windowed", "disperses" or "neither", where one is proven
+    envelope: dict[str, Any] | None = None  # of a class of biases: its upper and lower envelope, its sink
 
     @property
     def proof(self) -> list[str]:
@@ -105,6 +110,9 @@ class Verdict:
             "certificate": self.certificate,
             "horizon": None if self.horizon is None else self.horizon.json(),
             "from": self.start,
+            "checked": {"proven": list(self.proven), "sampled": list(self.sampled)},
+            "answer": self.answer,
+            "envelope": self.envelope,
         }
 
 
@@ -129,10 +137,15 @@ def check(
     named = find(encoding, weight=weight)
     formula = named.formula
     if formula is None:
-        return Verdict(named.name, "not-applicable", steps=(say(f"{named.name}: {named.note}"),))
+        said = no_bias(named.name, named.note)
+        return Verdict(named.name, "not-applicable", steps=said.steps, answer=said.kind)
     if not isinstance(start, int) or not 0 <= start < 2**63:
         raise FormulaError(f"the series must start at a distance of 0 or more, not {start}", formula.text())
     formula = formula.bind(parameters or {})
+    if formula.is_class:
+        from farfield.theory.verdict.biases import check_class
+
+        return check_class(named, formula, start, budget)
     work = Work(budget)
     try:
         if formula.parameters:
@@ -144,14 +157,16 @@ def check(
                 verdict = replace(verdict, horizon=far, steps=(*verdict.steps, say(far.sentence())))
     except UndecidedError as error:
         verdict = Verdict("", "undecided", steps=(say(f"not decided: {error}"),), start=start)
-    return replace(verdict, formula=formula.text())
+    more = of_formula(formula, verdict.verdict)
+    if more.kind == "disperses":
+        verdict = replace(verdict, steps=(*verdict.steps, *more.steps))
+    return replace(verdict, formula=formula.text(), answer=more.kind)
 
 
 def _gated(formula: Formula, start: int, work: Work) -> Verdict:
     """The verdict on a concrete formula, with a certificate that the checker has accepted."""
     verdict = _check_concrete(formula, start, work)
-    accepted(formula, verdict.verdict, verdict.certificate, start)
-    return verdict
+    return replace(verdict, proven=accepted(formula, verdict.verdict, verdict.certificate, start))
 
 
 def _check_concrete(formula: Formula, start: int, work: Work) -> Verdict:
@@ -336,10 +351,12 @@ def _check_family(formula: Formula, domains: list[str], start: int, work: Work) 
         free = family(explore(Region(), leaf, work), formula.parameters, [])
         if free[1] == f"converges if and only if {domains[0]}":
             verdict, condition, proof, domains = *free, []
+    sampled: tuple[str, ...] = ()
     if condition is not None:
         known = [r for r in map(domain_relation, domains) if r is not None]
         proof.append(confirm(formula, condition, known, lambda bound: _judge(bound, start)))
-    return Verdict(formula.text(), verdict, condition, tuple(proof), None, None, start)
+        sampled = (str(proof[-1]),)
+    return Verdict(formula.text(), verdict, condition, tuple(proof), None, None, start, (), sampled)
 
 
 def _judge(formula: Formula, start: int) -> str:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from itertools import product
 
 from farfield.formula import Formula, FormulaError, Node, build
+from farfield.formula.algebras import float_value
 from farfield.formula.sentence import Sentence, joined, say
 from farfield.formula.tree import substitute
 from farfield.theory.checker.points import relation_holds
@@ -20,8 +21,22 @@ from farfield.theory.verdict.conditions import Condition
 
 Point = Mapping[str, Node]
 MAX_POINTS = 24
+IN_A_CASE = 2  # points inside each case of a condition
 PLAIN = [build.fraction(Fraction(n, 2)) for n in (2, 4, 1, -2, 0, 3, -1, 6, -5)]
 STEPS = [build.fraction(q) for q in (Fraction(1, 3), Fraction(-1, 3), Fraction(1, 50), Fraction(-1, 50))]
+VALUES = [Fraction(n, 6) for n in (6, 12, 3, -6, 0, 9, -3, 18, -12, 2, 4, 30, -9, -2, 60, -30, 15, 5, 24)]
+
+
+class _Grid(dict[int, list[tuple[Fraction, ...]]]):
+    """Points with plain coordinates, the plainest first, for each number of parameters."""
+
+    def __missing__(self, count: int) -> list[tuple[Fraction, ...]]:
+        some = VALUES if count < 3 else VALUES[: 9 if count == 3 else 4 if count < 6 else 1]
+        self[count] = sorted(product(some, repeat=count), key=lambda point: sum(map(VALUES.index, point)))
+        return self[count]
+
+
+GRID = _Grid()
 Judge = Callable[[Formula], str]  # "converges", "diverges", "undecided" or "undefined" for a concrete formula
 
 
@@ -83,7 +98,8 @@ def points(formula: Formula, condition: Condition, domain: list[Node]) -> Iterat
     names = formula.parameters
     taken: set[tuple[Node, ...]] = set()
     relations = {r for cases in condition.cases.values() for case in cases for r in case}
-    streams = [_beside(relation, names) for relation in sorted(relations, key=repr)] + [_plain(names)]
+    streams = [_inside(case, names) for cases in condition.cases.values() for case in cases]
+    streams += [_beside(relation, names) for relation in sorted(relations, key=repr)] + [_plain(names)]
     while streams and len(taken) < MAX_POINTS:
         for stream in list(streams):  # one point from each in turn
             point = next(stream, None)
@@ -94,6 +110,26 @@ def points(formula: Formula, condition: Condition, domain: list[Node]) -> Iterat
             if key not in taken and all(relation_holds(d, point) for d in domain):
                 taken.add(key)
                 yield point
+
+
+def _inside(case: tuple[Node, ...], names: tuple[str, ...]) -> Iterator[Point]:
+    """Points at which all relations of a case hold, as far as doubles can tell."""
+    found = 0
+    for values in GRID[len(names)]:
+        here = dict(zip(names, (float(v) for v in values), strict=True))
+        if all(_about(relation, here) for relation in case):
+            yield {name: build.fraction(v) for name, v in zip(names, values, strict=True)}
+            found += 1
+            if found == IN_A_CASE:
+                return
+
+
+def _about(relation: Node, here: Mapping[str, float]) -> bool:
+    """Whether a relation seems to hold."""
+    gap = float_value(Node("-", relation.args), here)
+    if abs(gap) < 1e-9:
+        return relation.op in ("=", ">=", "<=")
+    return relation.op in ((">", ">=", "!=") if gap > 0 else ("<", "<=", "!=") if gap < 0 else ())
 
 
 def _plain(names: tuple[str, ...]) -> Iterator[Point]:

@@ -36,8 +36,13 @@ class Range(NamedTuple):
         return Range(-self.high, -self.low)
 
     def __mul__(self, other: Any) -> Range:
-        ends = [x * y for x in self for y in other]
+        ends = [_product(x, y) for x in self for y in other]
         return outward(ends, ends)
+
+
+def _product(x: arb, y: arb) -> arb:
+    """x * y for ends; 0 times an infinite end is 0, because every number of a range is finite."""
+    return arb(0) if x.is_zero() or y.is_zero() else x * y
 
 
 def outward(lows: list[arb], highs: list[arb]) -> Range:

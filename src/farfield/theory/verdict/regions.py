@@ -17,6 +17,7 @@ from farfield.formula import Node, build
 from farfield.theory.errors import EmptyRegionError, SplitError, UndecidedError
 from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational, substitute
+from farfield.theory.verdict.boxes import factors, sign_on
 
 NON_NEGATIVE = 2  # as a sign: zero or positive
 
@@ -99,6 +100,9 @@ class Region:
                     raise EmptyRegionError
             values = [(n, substitute(v, name, value)) for n, v in self.values]
             return Region(tuple(facts), (*values, (name, value)))
+        for part, _ in factors(core) if not product else ():  # a product is 0 if one of its factors is
+            if part != core and part.parameters and self.known_sign(part) is None:
+                raise SplitError(normal(part)[0])
         return Region((*self.facts, (core, 0)), self.values)  # not solved for a parameter: kept as it is
 
 
@@ -163,13 +167,49 @@ def _sign(region: Region, c: Const) -> int:
         if s == 0:
             raise UndecidedError("the logarithm of zero")
         return flip * region.sign((inside if s > 0 else -inside) - constants.ONE)
+    simpler = _without_abs(region, core)
+    if simpler != core:
+        return flip * region.sign(simpler)
     plain = _plainer(region, moving, root)
     if plain is not None:
         return plain * flip
     each = {_term_sign(region, m, q) for m, q in core.terms.items()}
     if each in ({1}, {-1}):
         return each.pop() * flip  # type: ignore[operator]
-    raise SplitError(core)
+    found = _sign_by_factors(region, core)
+    if found is None:
+        found = sign_on(region.facts, core)
+    if found is None:
+        raise SplitError(core)
+    return found * flip
+
+
+def _sign_by_factors(region: Region, core: Const) -> int | None:
+    """The sign of a polynomial from those of its factors; with one parameter these are cases of their own."""
+    parts = factors(core)
+    if len(parts) == 1 and parts[0][1] == 1:
+        return None
+    alone = len(core.parameters) == 1
+    each = [region.sign(part) if alone else region.known_sign(part) for part, _ in parts]
+    if 0 in each:
+        return 0
+    if None in each:
+        return None
+    return math.prod(s**n for s, (_, n) in zip(each, parts, strict=True) if s is not None)
+
+
+def _without_abs(region: Region, c: Const) -> Const:
+    """The constant with x or -x for every abs(x) of known sign."""
+    for atom in {a for m in c.terms for a, _ in m if a.kind == "abs"}:
+        s = region.known_sign(atom.made_of)
+        if s is not None:
+            total = ZERO
+            for m, q in c.terms.items():
+                e = dict(m).get(atom, Fraction(0))
+                rest = Const({tuple(p for p in m if p[0] != atom): q})
+                total = total + rest * constants.power(atom.made_of * rational(s or 1), e) if e else total + rest
+            c = total
+    return c
 
 
 def _plainer(region: Region, moving: Const, root: Const) -> int | None:

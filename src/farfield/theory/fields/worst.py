@@ -1,0 +1,96 @@
+"""The worst case over a class of biases: how much of a row can lie beyond a window, whatever the members choose.
+
+With upper envelope E, lower envelope e, a sink of logit s and logits within +-M, the share of a row beyond j is at most
+
+    exp(2M)*T / (exp(2M)*T + H + exp(M)*exp(s)),    T = sum of exp(E(t)) for t >= j,    H = sum of exp(e(t)) for t < j
+
+and it is attained, in the limit of long rows, where the class has members that do: near keys choose e and far ones E.
+It falls as j grows, so the smallest j is found by doubling and halving, every comparison decided by enclosures.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from flint import arb, ctx, fmpq
+
+from farfield.formula import Formula
+from farfield.formula.algebras import ball_value
+from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.sums.partial import Row
+from farfield.theory.sums.series import series
+from farfield.theory.verdict.biases import envelope_of
+from farfield.zoo import Encoding, find
+
+_FARTHEST = 1 << 60
+_MOST_BITS = 4096
+
+
+class WorstCase:
+    """A class of biases without open parameters, as something whose windows can be asked for."""
+
+    def __init__(self, encoding: str | Formula | Encoding, formula: Formula):
+        self.formula = formula
+        found = envelope_of(find(encoding), formula)
+        if found.upper is None:
+            raise DivergenceError("nothing bounds the class from above", formula.text())
+        if found.lower is None and found.sink is None:
+            raise UndecidedError("nothing bounds the nearest keys of the class from below, so no window can be told")
+        self.exact = found.tight
+        self.sink = found.sink
+        self.lower = found.lower
+        self.upper = series(found.upper)  # refuses what diverges
+
+    @cached_property
+    def _whole_lower(self) -> Any:
+        """The sums of the lower envelope, if they are finite."""
+        if self.lower is None:
+            return None
+        try:
+            return series(self.lower)
+        except (DivergenceError, UndecidedError):
+            return None
+
+    def _head(self, j: int) -> Any:
+        if self.lower is None:
+            return arb(0)
+        whole = self._whole_lower
+        return whole.B() - whole.tail(j) if whole is not None else Row(self.lower, j).B()
+
+    def share(self, j: int, logit_bound: Fraction = Fraction(0)) -> Any:
+        """The largest share of a row beyond j, as a ball."""
+        m = arb(fmpq(logit_bound.numerator, logit_bound.denominator))
+        far = (2 * m).exp() * self.upper.tail(j)
+        near = self._head(j)
+        if self.sink is not None:
+            near += (m + ball_value(self.sink, {})).exp()
+        return far / (far + near)
+
+    def smallest(self, epsilon: Fraction, logit_bound: Fraction = Fraction(0), *, strict: bool = True) -> int:
+        """The smallest j beyond which less than a share epsilon lies (at most epsilon, if not strict)."""
+        limit = fmpq(epsilon.numerator, epsilon.denominator)
+
+        def enough(j: int) -> bool:
+            bits = 128
+            while bits <= _MOST_BITS:
+                with ctx.workprec(bits):
+                    share = self.share(j, logit_bound)
+                    if share < limit or (share.is_zero() and not strict):
+                        return True
+                    if share > limit or (share.is_exact() and strict and share == limit):
+                        return False
+                bits *= 4
+            raise UndecidedError(f"whether {j} tokens are enough could not be decided")
+
+        high = 1
+        while not enough(high):
+            high *= 2
+            if high > _FARTHEST:
+                raise UndecidedError(f"the window is wider than {_FARTHEST:,} tokens")
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high

@@ -1,0 +1,197 @@
+"""Classes of biases: the envelope theorem by brute force, the three answers, and what is no class."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from farfield import check, compare, find, parse, trf, windows
+from farfield.bounded_encodings import CLASSES
+from farfield.formula import FormulaError
+from farfield.theory.fields.worst import WorstCase
+from farfield.theory.verdict.biases import envelope_of
+
+ORACLE = json.loads((Path(__file__).parents[2] / "oracles" / "classes.json").read_text())
+ROWS = 2000
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_entry_has_the_answer_of_the_table(name) -> None:
+    row = ORACLE[name]
+    whole, one = check(name), check(name, parameters=row["set"])
+    assert (None if whole.condition is None else str(whole.condition)) == row["condition"]
+    assert one.answer == row["answer"]
+    assert whole.answer == row["answer"]
+    assert one.verdict == ("converges" if row["answer"] == "windowed" else "diverges")
+    assert CLASSES[name].source
+    assert one.latex()
+    json.dumps(one.json())
+
+
+def members(name: str, rng: np.random.Generator, n: int, adversarial: str | None, j: int) -> np.ndarray:
+    """A bias of row n - 1 by distance, chosen from the class as its own description says, not by its formula."""
+    p = {k: float(Fraction(v)) for k, v in ORACLE[name]["set"].items()}
+    t = np.arange(n)
+    near_low = np.where(t < j, 0.0, 1.0)  # near keys take the low end, far ones the high end
+    pick = near_low if adversarial == "worst" else 1 - near_low if adversarial == "best" else rng.uniform(size=n)
+    if name == "fox":
+        if adversarial is None:  # gates between the query and the key, one by one
+            return np.concatenate([[0.0], np.cumsum(np.log(rng.uniform(p["low"], p["high"], n - 1)))])
+        return t * np.log(p["low"] + pick * (p["high"] - p["low"]))
+    if name in ("cable", "rwkv"):
+        if adversarial is None:
+            return -np.concatenate([[0.0], np.cumsum(rng.uniform(p["low"], p["high"], n - 1))])
+        return -t * (p["high"] - pick * (p["high"] - p["low"]))
+    if name == "dape":
+        return -p["k"] * t + p["m"] * (2 * pick - 1)
+    if name == "mlp":
+        return -p["s"] * t + p["m"] * (2 * pick - 1)
+    if name == "bipe":
+        return -p["k"] * np.floor(t / (1 + pick * (p["m"] - 1)))
+    assert name in ("streaming-llm", "window-sink")
+    return np.where(t < p["w"], 0.0, -np.inf)
+
+
+WINDOWED = ["fox", "cable", "rwkv", "dape", "mlp", "bipe", "streaming-llm", "window-sink"]
+
+
+def test_two_thousand_rows_stay_below_the_bound_and_attain_it() -> None:
+    """Random members, lengths, logits and windows; a quarter of them adversaries, which attain the bound."""
+    rng = np.random.default_rng(0)
+    cases = {name: WorstCase(name, find(name).formula.bind(ORACLE[name]["set"])) for name in WINDOWED}
+    bounds: dict[tuple[str, int, Fraction], float] = {}
+    attained = dict.fromkeys(WINDOWED, 0.0)
+    for number in range(ROWS):
+        name = WINDOWED[number % len(WINDOWED)]
+        j, m = int(rng.choice([1, 2, 5, 11, 23])), Fraction(int(rng.integers(0, 5)), 2)
+        adversary = (None, "worst", None, "best")[(number // len(WINDOWED)) % 4]
+        n = 3000 if adversary == "worst" else int(rng.integers(j + 1, 400))
+        bias = members(name, rng, n, adversary, j)
+        t = np.arange(n)
+        content = float(m) * (np.where(t < j, -1.0, 1.0) if adversary == "worst" else rng.uniform(-1, 1, n))
+        sink = ORACLE[name]["set"].get("s") if "sink" in (CLASSES[name].text or "") else None
+        z = math.exp(float(Fraction(sink))) if sink is not None else 0.0
+        weights = np.exp(bias + content)
+        share = weights[j:].sum() / (z + weights.sum())
+        key = (name, j, m)
+        if key not in bounds:
+            bounds[key] = float(cases[name].share(j, m).mid())
+        bound = bounds[key]
+        assert share <= bound * (1 + 1e-9) + 1e-12, (name, j, m, share, bound)
+        if adversary == "worst" and bound > 0:
+            attained[name] = max(attained[name], share / bound)
+    assert all(ratio == pytest.approx(1, abs=1e-6) for ratio in attained.values()), attained
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+def test_the_field_is_the_smallest_window_of_the_worst_member(name) -> None:
+    row = ORACLE[name]["set"]
+    worst = WorstCase(name, find(name).formula.bind(row))
+    assert worst.exact
+    for epsilon in ("0.3", "0.01"):
+        tokens = trf(name, epsilon, parameters=row)
+        assert float(worst.share(tokens).mid()) < float(epsilon)
+        if tokens > 1:
+            assert float(worst.share(tokens - 1).mid()) >= float(epsilon)
+        window = windows(name, epsilon, "1", 1, parameters=row).heads[0].tokens
+        assert window is not None
+        assert window >= tokens or "sink" in (CLASSES[name].text or "")
+
+
+def test_rows_of_interpolated_alibi_disperse() -> None:
+    """No key of a row of n holds more than exp(2M + k*l)/n, whatever the logits."""
+    rng = np.random.default_rng(1)
+    k, length, m = 1 / 8, 64, 1.0
+    for n in (10, 100, 1000, 5000):
+        t = np.arange(n)
+        logits = -k * t * length / max(length, n) + rng.uniform(-m, m, n)
+        assert (np.exp(logits) / np.exp(logits).sum()).max() <= math.exp(2 * m + k * length) / n
+
+
+def test_one_member_is_the_bias_itself() -> None:
+    assert trf("-t*between(1/16, 1/16)", "0.01") == trf("-t/16", "0.01") == 74
+    assert (
+        windows("-t/16 + between(-1, 1)", "0.01", "2", 1).heads[0].tokens
+        == windows("-t/16", "0.01", "3", 1).heads[0].tokens
+    )
+
+
+ANSWERS = {
+    "t*log(between(1/2, 1))": ("diverges", "neither"), "-t*between(0, 1/4)": ("diverges", "neither"),
+    "between(-1, 1)": ("diverges", "disperses"), "-log(1 + t)/log(1 + max(64, i))": ("diverges", "disperses"),
+    "log(i + 1)*between(-1, 1)": ("diverges", "neither"), "log(i + 1)*between(-1/4, 1/4)": ("undecided", None),
+    "-t/8 - i": ("undecided", None), "-t/8 - i + sink(0)": ("converges", "windowed"),
+    "-t*log(i + 2)": ("converges", "windowed"),
+    "-between(1/2, 2)*log(1 + t)": ("diverges", "neither"), "-between(3/2, 2)*log(1 + t)": ("converges", "windowed"),
+    "-2*log(1 + t) + between(-9, 9)": ("converges", "windowed"), "sin(i*t)": ("diverges", "disperses"),
+    "-between(1/4, 1)*log(1 + t)": ("diverges", "disperses"), "-between(1/4, 3/4)*log(1 + t)": ("diverges",
+    "disperses"),
+    "0": ("diverges", "disperses"), "-log(1 + t)": ("diverges", "disperses"), "-t/16": ("converges", "windowed"),
+    "sink(3)": ("diverges", "disperses"), "-t*tanh(between(1/4, 1))": ("converges", "windowed"),
+    "-t*cosh(between(-1, 1))": ("converges", "windowed"), "where(t < i - 4, -inf, 0)": ("undecided", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ANSWERS)
+def test_answers(text) -> None:
+    verdict = check(text)
+    assert (verdict.verdict, verdict.answer) == ANSWERS[text]
+
+
+@pytest.mark.parametrize("name", ["rope", "sinusoidal"])
+def test_rotations_get_a_sentence_with_a_proof(name) -> None:
+    verdict = check(name)
+    assert verdict.verdict == "not-applicable"
+    assert verdict.answer == "disperses"
+    assert "1 - w/n" in verdict.proof[-1]
+
+
+def test_ends_that_are_chosen_twice_are_no_exact_ones() -> None:
+    twice = parse("-t*cosh(between(-1, 1))")
+    assert not envelope_of(find(twice), twice).tight
+
+
+REFUSED = {
+    "between(1, -1)": "above", "between(t, 1)": "above", "between(1)": "expected ','", "sink()": "should stand before",
+    "2*sink(1)": "at the top", "sink(t)": "may not depend", "sink(1) + sink(2) - t": "one sink",
+    "weight: between(1, 2)": "belong into a bias", "between": "is a function", "-k*i": "you wrote i",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_no_class_ends_in_one_sentence(text) -> None:
+    with pytest.raises(FormulaError, match=REFUSED[text]) as caught:
+        check(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["-k*t + between(-m, m)", "t*log(between(low, high)) + sink(s)", "-t/max(l, i + 1)"])
+def test_text_and_markup_go_round(text) -> None:
+    formula = parse(text)
+    assert parse(formula.text()) == formula
+    assert formula.latex()
+    assert formula.mathml()
+    assert formula.is_class
+    with pytest.raises(FormulaError):
+        formula.float(1.0, {"k": 1, "m": 1, "low": 1, "high": 1, "s": 1, "l": 1})
+
+
+def test_classes_are_compared_by_their_upper_envelopes() -> None:
+    found = compare("-t/16 + between(-3, 3)", "-2*log(1 + t)")
+    assert found.smaller == "a"
+    assert "upper envelope" in found.proof[0]
+
+
+def test_the_command_tells_the_worst_case(capsys) -> None:
+    from farfield.cli import main
+
+    with pytest.raises(SystemExit) as end:
+        main(["check", "fox", "--set", "low=1/2", "--set", "high=9/10", "--epsilon", "0.01"])
+    assert end.value.code in (0, None)
+    out = " ".join(capsys.readouterr().out.split())
+    assert "59 at 0.01 (attained by members of the class)" in out
