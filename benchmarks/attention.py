@@ -4,6 +4,7 @@
     python benchmarks/attention.py --quick                 512 and 1024 tokens, one thread
     python benchmarks/attention.py --lengths 4096 --threads 1 --rivals "dense mask" BLOOM
     python benchmarks/attention.py --json out.json --figure out
+    python benchmarks/attention.py --device cuda           on a GPU: checks first, then its rivals (attention_short.py)
 
 Repeats are interleaved: in each round the bias-free limit, our variants and one peer run once, in turn, and the median
 counts: of the processor's seconds with one thread, which other programs do not disturb, of the clock's with more.
@@ -296,7 +297,13 @@ def main() -> int:
     parser.add_argument("--add", action="store_true", help="keep results of the JSON file that are not measured again")
     parser.add_argument("--figure", type=pathlib.Path, help="write STEM.png and STEM.svg")
     parser.add_argument("--markdown", type=pathlib.Path)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     given = parser.parse_args()
+    if given.device == "cuda":
+        script = pathlib.Path(__file__).with_name("attention_short.py")
+        lengths = [str(n) for n in given.lengths if n <= max(LENGTHS)]
+        options = ["--device", "cuda", "--dtype", "bfloat16", "--batches", "1", "--lengths", *lengths]
+        return subprocess.run([sys.executable, str(script), *options], check=False).returncode
     if given.quick:
         given.lengths, given.threads = [512, 1024], [1]
     say, place, results = Console(), machine(), []

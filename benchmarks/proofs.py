@@ -57,7 +57,7 @@ def page(rows: list[dict[str, Any]], library_seconds: float) -> str:
     lines = [
         "# Proofs: how many verdicts Coq accepts",
         "",
-        f"{len(good)} of {len(rows)} oracle verdicts are emitted and accepted; check {statistics.median(seconds):.1f} s "
+        f"{len(good)} of {len(rows)} oracle verdicts are accepted; check {statistics.median(seconds):.1f} s "
         f"(median), {max(seconds):.1f} s at most; emit {statistics.median(r['emit_ms'] for r in good):.0f} ms; "
         f"{statistics.median(sizes):.0f} bytes; the library {library_seconds:.0f} s, once",
         "",

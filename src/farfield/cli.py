@@ -27,6 +27,7 @@ VERBS = {
     "serve": ("Answer programs that speak OpenAI's completions.", "serve runs/type1"),
     "evaluate": ("Perplexity against length, 1x to 18x.", "evaluate runs/type1 --figure perplexity.pdf"),
     "receptive": ("How far a trained model looks.", "receptive runs/type1"),
+    "needle": ("How far back does a model find a value again?", "needle --train alibi"),
     "study": ("The whole paper: train, measure, draw, report.", "study --encodings alibi,type1 --seeds 3"),
     "speed": ("What each way of inference costs.", "speed runs/type1"),
 }

@@ -116,6 +116,14 @@ def test_type_a_formula(page, explorer):
     expect(card(page).get_by_label("first distance")).to_have_value("1")
 
 
+def test_another_spelling_is_read_as_what_was_meant_and_said(page, explorer):
+    visit(page, explorer)
+    formula(page).fill("−2·ln(1 + t²)")
+    formula(page).press("Enter")
+    expect(entry(page)).to_contain_text("read '−' as '-', '·' as '*', 'ln' as 'log', '²' as '**2'")
+    expect(entry(page).locator(".badge")).to_have_text("converges")
+
+
 def test_pick_from_the_zoo_and_move_the_sliders(page, explorer):
     visit(page, explorer, "#f=type1")
     entry(page).get_by_label("Pick from the zoo").select_option("kerple-log")

@@ -223,7 +223,7 @@ def test_a_bound_number_obeys_the_limits_of_a_typed_one(value):
 
 
 def test_binding_an_unknown_name_says_which_there_are():
-    with pytest.raises(FormulaError, match="did you mean 'slope'"):
+    with pytest.raises(ValueError, match="did you mean 'slope'"):
         parse("-slope*t").bind({"slop": 1})
 
 
@@ -285,7 +285,7 @@ def test_nothing_in_the_package_hands_text_to_an_interpreter():
                 name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
                 owner = node.func.value if isinstance(node.func, ast.Attribute) else None
                 harmless = isinstance(owner, ast.Name) and owner.id in {"re", "torch", "triton"} and name == "compile"
-                harmless |= name == "eval" and owner is not None and not node.args  # model.eval()
+                harmless |= name in ("eval", "compile") and owner is not None and not node.args  # of a model
                 assert name not in forbidden or harmless, f"{path.name}:{node.lineno} calls {name}"
 
 

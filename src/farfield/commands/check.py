@@ -81,18 +81,18 @@ def check_command(
         raise ValueError(f"the time must be more than 0 and at most 86400 seconds, not {seconds:g}")
     if (train_length is None) != (test_length is None):
         raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")
-    found = find(encoding, weight=weight)
+    named = find(encoding, weight=weight)
     given = values(parameters)
-    verdict = check(found, start=start, parameters=given, budget=BUDGET * (1 if time is None else time / 2))
+    verdict = check(named, start=start, parameters=given, budget=BUDGET * (1 if time is None else time / 2))
     seen = fields(
-        found, verdict, given, heads=heads, width=width, layers=layers, epsilons=epsilon or list(EPSILONS),
+        named, verdict, given, heads=heads, width=width, layers=layers, epsilons=epsilon or list(EPSILONS),
         context=context, lengths=None if train_length is None or test_length is None else (train_length, test_length),
         start=start, seconds=seconds,
     )  # fmt: skip
     proof = None
     if coq is not None or verify:
-        rows = found.heads(heads, given, width=width) if heads is not None else [dict(given)]
-        proof = ProofFile(proof_text(found, rows, start, epsilon), coq, library)
+        rows = named.heads(heads, given, width=width) if heads is not None else [dict(given)]
+        proof = ProofFile(proof_text(named, rows, start, epsilon), coq, library)
     if as_json:
         answer = {**verdict.json(), **seen.json()}
         print(json.dumps(answer if proof is None else {**answer, "coq": proof.json(verify)}, indent=2))
@@ -100,17 +100,17 @@ def check_command(
     if latex:
         print(verdict.latex() + _latex_table(seen))
     else:
-        show(Console(), found, verdict, seen)
+        show(Console(), named, verdict, seen)
     if proof is not None:
         proof.show(Console(stderr=latex), verify)
 
 
-def show(console: Console, found: Encoding, verdict: Verdict, seen: Summary) -> None:
+def show(console: Console, named: Encoding, verdict: Verdict, seen: Summary) -> None:
     """The answer for a person."""
-    if found.asked:
-        console.print(Text(f"{found.asked}:"))
-    name = found.name if found.text is None else f"{found.name}: {found.text}"
-    console.print(Text(name if found.text != found.name else f"r(t) = {found.text}", style="bold"))
+    if named.asked:
+        console.print(Text(f"{named.asked}:"))
+    name = named.name if named.text is None else f"{named.name}: {named.text}"
+    console.print(Text(name if named.text != named.name else f"r(t) = {named.text}", style="bold"))
     said = {"not-applicable": "the theorem does not apply"}.get(verdict.verdict, verdict.condition or verdict.verdict)
     if verdict.envelope is not None and verdict.answer is not None:
         said = f"{verdict.answer}: the class {said}" if verdict.condition is None else f"{verdict.answer}: {said}"

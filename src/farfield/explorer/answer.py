@@ -100,7 +100,8 @@ def verdict(q: Question) -> dict[str, Any]:
     return {
         "name": found.name,
         "source": found.source,
-        "note": "; ".join(part for part in (found.asked, found.note) if part),
+        "note": found.note,
+        "asked": found.asked,
         "parameters": [s.json() for s in one.sliders],
         "math": None if found.formula is None else _equation(found.formula),
         "verdict": _verdict(one.verdict),

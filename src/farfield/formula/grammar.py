@@ -114,8 +114,8 @@ class Parser:
 
     def need(self, word: str, where: str) -> None:
         if self.take(word) is None:
-            kind, found, _ = self.tokens[self.at]
-            self.fail(f"expected '{word}' {where}, found {'the end' if kind == 'end' else repr(found)}")
+            kind, result, _ = self.tokens[self.at]
+            self.fail(f"expected '{word}' {where}, found {'the end' if kind == 'end' else repr(result)}")
 
     def deeper(self) -> None:
         self.nesting += 1

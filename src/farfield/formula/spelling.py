@@ -27,8 +27,8 @@ def as_meant(text: str) -> tuple[str, str]:
     """
     changed: dict[str, str] = {}
 
-    def write(found: re.Match[str]) -> str:
-        sign = found[0]
+    def write(result: re.Match[str]) -> str:
+        sign = result[0]
         meant = (
             _SIGNS.get(sign) or _WORDS.get(sign) or ("sqrt" if sign == "√" else f"**{sign.translate(_SUPERSCRIPTS)}")
         )

@@ -15,9 +15,9 @@ from .decoder.config import FarfieldConfig as FarfieldConfig
 from .decoder.interface import add_bias as add_bias
 from .decoder.loss import token_losses as token_losses
 from .decoder.loss import vocabulary_loss as vocabulary_loss
+from .decoder.model import FarfieldDecoder as FarfieldDecoder
 from .decoder.model import FarfieldForCausalLM as FarfieldForCausalLM
 from .decoder.model import FarfieldForSequenceClassification as FarfieldForSequenceClassification
-from .decoder.model import FarfieldModel as FarfieldModel
 from .decoder.positions import Rope as Rope
 from .decoder.positions import Sinusoidal as Sinusoidal
 from .denormals import flush_denormals as flush_denormals

@@ -18,7 +18,13 @@ from transformers import (
     StaticCache,
 )
 
-from farfield.nn import FarfieldConfig, FarfieldForCausalLM, FarfieldForSequenceClassification, FarfieldModel, add_bias
+from farfield.nn import (
+    FarfieldConfig,
+    FarfieldDecoder,
+    FarfieldForCausalLM,
+    FarfieldForSequenceClassification,
+    add_bias,
+)
 
 TINY: dict[str, Any] = {
     "vocab_size": 61, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
@@ -146,7 +152,7 @@ def test_auto_classes_and_a_classifier(tmp_path: Path):
     model = tiny()
     model.save_pretrained(tmp_path)
     base = AutoModel.from_pretrained(tmp_path)
-    assert type(base) is FarfieldModel
+    assert type(base) is FarfieldDecoder
     torch.testing.assert_close(base(IDS).last_hidden_state, model.hidden_states(IDS))
     judge = AutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=3).eval()
     assert type(judge) is FarfieldForSequenceClassification

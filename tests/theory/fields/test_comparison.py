@@ -191,7 +191,7 @@ def test_the_command_as_json_with_context_and_figure(capsys, tmp_path):
         (lambda: compare_command("alibi", "type1", parameters=["q=1"]), "none of the encodings"),
         (lambda: compare_command("alibi", "type1", epsilon=["0"]), "epsilon"),
         (lambda: compare_command("alibi", "type1", head=9), "no head 9"),
-        (lambda: compare_command("-t", "-2*t", figure="out.pdf"), "png"),
+        (lambda: compare_command("-t", "-2*t", figure="out.doc"), "png"),
         (lambda: compare_command("-t", "-2*t", figure="/nowhere/at/all.svg"), "does not exist"),
         (lambda: compare_command("alibi", "kerple-log"), "open"),
     ],

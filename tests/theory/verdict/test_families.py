@@ -58,7 +58,7 @@ TYPED = """-p*log(1+t)**exp(q)|-p*log(1+t)**(q**2)|-p*log(1+t)**sqrt(q)|-p*log(1
 -log(a*b)*t|-((log(1/2))**a)*log(t+1)|-sqrt(sqrt(a*a)*floor(b))*t**2 - a*t|weight: (t+1)**(-a) + (t+1)**(-b)
 max(-(sqrt(c*b))**(2**(1/2))*t, -b*log(t+1))|weight: exp(-sqrt((b-1)*(b+c))*t) + exp(-sqrt(((-1)**b)**2)*t)
 -a*log(1+b*t)**p|-a*((1+t)**p-1)/p|weight: a*exp(-b*t) + (1-a)*exp(-c*t)|-a*t**2 - b*t - c*log(t+1)
-min(-a*t, -b*log(t+1))"""
+min(-a*t, -b*log(t+1))|-(b*t)**p|-b**p*t|-a**b*log(t)|-(2+(-1)**floor(a))*log(t+1)"""
 ENCODED = [e.name for e in ENCODINGS.values() if e.formula is not None and e.formula.parameters]
 VALUES = [Fraction(n, 12) for n in (-24, -12, -7, 0, 1, 3, 6, 11, 12, 13, 18, 24, 25, 36, 60)]
 

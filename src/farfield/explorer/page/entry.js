@@ -57,7 +57,8 @@ export class Entry {
     this.element.classList.toggle("waiting", this.encoding.stale);
     this.error.hidden = !verdict.error;
     if (verdict.error) this.#showError(verdict.error);
-    put(this.typeset, known ? (known.math ? math(known.math) : known.name) : null);
+    put(this.typeset, known ? (known.math ? math(known.math) : known.name) : null,
+      known?.asked ? el("div", { class: "note" }, known.asked) : null);
     put(this.verdict, ...(known ? this.#verdict(known) : verdict.error ? [] : [el("span", { class: "faint" }, "being judged…")]));
     put(this.reach, ...(known ? this.#reach() : []));
     if (known || verdict.error) this.sliders.show(this.encoding.parameters);

@@ -20,7 +20,7 @@ from transformers.masking_utils import AttentionMaskInterface, flash_attention_m
 
 from farfield.nn.attention.api import attention
 from farfield.nn.bias import Given, bias_of
-from farfield.nn.decoder.inputs import token_mask
+from farfield.nn.decoder.model_inputs import token_mask
 
 NAME = "farfield"
 

@@ -32,13 +32,13 @@ from farfield.nn.bias import Bias, T5Bias
 from farfield.nn.decoder import interface as interface  # makes attn_implementation='farfield' known
 from farfield.nn.decoder.caches import tokens_in
 from farfield.nn.decoder.config import FarfieldConfig
-from farfield.nn.decoder.inputs import check_targets, packed_texts, token_mask
 from farfield.nn.decoder.layers import DecoderLayer, Dropout, Placement, Window
 from farfield.nn.decoder.layers import Position as Position
 from farfield.nn.decoder.loss import token_losses, vocabulary_loss
+from farfield.nn.decoder.model_inputs import check_targets, packed_texts, token_mask
 
 
-class FarfieldModel(PreTrainedModel):
+class FarfieldDecoder(PreTrainedModel):
     """The decoder without a loss: states for each token."""
 
     config_class = FarfieldConfig
@@ -198,7 +198,7 @@ class CausalOutput(CausalLMOutputWithPast):
         return value
 
 
-class FarfieldForCausalLM(FarfieldModel, GenerationMixin):
+class FarfieldForCausalLM(FarfieldDecoder, GenerationMixin):
     """The decoder and its loss. With labels it keeps no logits, which is what saves the memory."""
 
     accepts_loss_kwargs = True
@@ -274,7 +274,7 @@ class FarfieldForCausalLM(FarfieldModel, GenerationMixin):
     init_continuous_batching = generate_batch
 
 
-class FarfieldForSequenceClassification(FarfieldModel):
+class FarfieldForSequenceClassification(FarfieldDecoder):
     """The decoder with a linear map of the last token's state: one label, or a number, for each text."""
 
     def _add_parts(self, config: FarfieldConfig) -> None:
@@ -314,6 +314,6 @@ class FarfieldForSequenceClassification(FarfieldModel):
         return self._answer(SequenceClassifierOutputWithPast(loss=loss, logits=logits, **more), return_dict)
 
 
-AutoModel.register(FarfieldConfig, FarfieldModel, exist_ok=True)
+AutoModel.register(FarfieldConfig, FarfieldDecoder, exist_ok=True)
 AutoModelForCausalLM.register(FarfieldConfig, FarfieldForCausalLM, exist_ok=True)
 AutoModelForSequenceClassification.register(FarfieldConfig, FarfieldForSequenceClassification, exist_ok=True)

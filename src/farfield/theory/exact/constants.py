@@ -209,13 +209,13 @@ def factors(n: int) -> tuple[tuple[int, int], ...]:
     """Prime factors of a positive integer; what is left of a large one after small primes is kept whole."""
     if n.bit_length() <= 160:
         return tuple((int(p), int(e)) for p, e in fmpz(n).factor())
-    found = []
+    answer = []
     for p in (2, 3, 5, 7, 11, 13):
         times = 0
         while n % p == 0:
             n, times = n // p, times + 1
-        found += [(p, times)] * bool(times)
-    return (*found, *([(n, 1)] if n > 1 else []))
+        answer += [(p, times)] * bool(times)
+    return (*answer, *([(n, 1)] if n > 1 else []))
 
 
 def _rational_power(q: Fraction, e: Fraction) -> Const:

@@ -31,8 +31,10 @@ def _power(sign: Sign, a: Const, b: Const) -> Const:
     s, q = sign(a), b.rational
     if q is not None and q.denominator == 1 and (s or q >= 0):
         return constants.power(a, q)
-    if s == 0 and sign(b) > 0:
-        return ZERO
+    if s == 0 and sign(b) >= 0:
+        return ZERO if sign(b) else constants.ONE
+    if s < 0 and b.parameters:
+        raise UndecidedError("a power of something negative, which has a value only for whole exponents")
     if s <= 0:
         raise UndefinedError("a real power of a number that is not positive")
     return constants.real_power(a, b)

@@ -161,9 +161,9 @@ def _of_classes(
         if upper is None:
             raise UndecidedError(f"nothing bounds {name} from above, so it cannot be compared")
         ends.append(upper)
-    found = compare(ends[0], ends[1], names=names)
+    result = compare(ends[0], ends[1], names=names)
     said = say("of a class of biases the upper envelope counts: heads of rows stay between positive bounds")
-    return replace(found, steps=(said, *found.steps), crossings=(), intervals=())
+    return replace(result, steps=(said, *result.steps), crossings=(), intervals=())
 
 
 def _shared(a: Encoding, b: Encoding, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -317,11 +317,11 @@ def _crossings(a: Series, b: Series, last: int) -> tuple[list[Crossing], list[tu
                 low = edge
         if places:
             runs.append((signs[-1], low, places[-1]))
-        found = [_crossing(s, lo, hi, share_a, share_b, hi == end and s == last) for s, lo, hi in runs if s]
+        result = [_crossing(s, lo, hi, share_a, share_b, hi == end and s == last) for s, lo, hi in runs if s]
         near = [
             _interval(s, j, share_a, share_b) for s, j in zip(signs, places, strict=True) if s and j <= EVERY_INTERVAL
         ]
-    return found, _merged(near), lowest
+    return result, _merged(near), lowest
 
 
 def _share(s: Series) -> Callable[[int], Any]:

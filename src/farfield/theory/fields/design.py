@@ -175,9 +175,9 @@ class _Search:
     def _excess(self, theta: float, j: int) -> float:
         """log of tail(j)/(epsilon*B): positive as long as the reach exceeds j; inf if there is no reach."""
         try:
-            found = series(self.formula.bind({self.parameter: Fraction(repr(theta))}))
+            result = series(self.formula.bind({self.parameter: Fraction(repr(theta))}))
             with ctx.workprec(96):
-                share = (found.tail(j) / found.B()).mid()
+                share = (result.tail(j) / result.B()).mid()
                 return float(share.log().mid()) - math.log(self.epsilon) if share > 0 else -1e6
         except (DivergenceError, UndecidedError):
             return math.inf

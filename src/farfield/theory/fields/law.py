@@ -83,21 +83,21 @@ def _of_finite(weights: Pieces) -> str:
     return f"at most {last} for every epsilon"
 
 
-def _law(found: Series, total: Any) -> _Law | None:
-    """The law of the tail of `found` against the whole sum `total`."""
-    if isinstance(found, Geometric):
-        return _stretched(ball(found.k), arb(1))
-    if isinstance(found, PowerLaw):
-        return _power(ball(found.factor) / total, ball(found.s))
-    if isinstance(found, Quadratic):
-        return _power(ball(found.factor) / total, arb(2))
-    if isinstance(found, Rational):
-        return _power(ball(found.factor) / total, arb(found.degree))
-    if isinstance(found, LogSquare):
-        c, s = ball(found.c), ball(found.s)
+def _law(result: Series, total: Any) -> _Law | None:
+    """The law of the tail of `result` against the whole sum `total`."""
+    if isinstance(result, Geometric):
+        return _stretched(ball(result.k), arb(1))
+    if isinstance(result, PowerLaw):
+        return _power(ball(result.factor) / total, ball(result.s))
+    if isinstance(result, Quadratic):
+        return _power(ball(result.factor) / total, arb(2))
+    if isinstance(result, Rational):
+        return _power(ball(result.factor) / total, arb(result.degree))
+    if isinstance(result, LogSquare):
+        c, s = ball(result.c), ball(result.s)
         lead = (s + 1) / (2 * c)
         return _Law(f"about {_short(lead.exp(), '*')}exp(sqrt({_ratio(c)}))", lambda x: lead + (x / c).sqrt())
-    return _from_shape(found, total)
+    return _from_shape(result, total)
 
 
 def _stretched(rate: Any, order: Any) -> _Law:
@@ -120,8 +120,8 @@ def _power(ratio: Any, s: Any) -> _Law:
     return _Law(text, lambda x: lead.log() + x * order, looked_at=(2, 4, 8))
 
 
-def _from_shape(found: Series, total: Any) -> _Law | None:
-    known = shape(found.formula)
+def _from_shape(result: Series, total: Any) -> _Law | None:
+    known = shape(result.formula)
     if known is None:
         return None
     powers = [(a, c) for a, c in known.items() if isinstance(a, Power) and known_sign(a.exponent) != -1]

@@ -168,9 +168,9 @@ def model_reach(
             raise UndecidedError(
                 f"the model's reach is beyond {_LONGEST} tokens, too far for the convolution; it is at most {bound}"
             )
-        found = _by_convolution(mixture, e, count, length, bits)
-        if found is not None:
-            return ModelReach(count, found, bound)
+        answer = _by_convolution(mixture, e, count, length, bits)
+        if answer is not None:
+            return ModelReach(count, answer, bound)
         if length > bound:
             bits *= 2
             if bits > 1024:

@@ -35,9 +35,9 @@ def curve(label: str, formula: Formula, context: int = 512) -> Curve:
     epsilons = [f"{m}e-{n}" for n in range(1, 13) for m in (5, 2, 1)]
     tokens: list[int] = []
     try:
-        found = series(formula)
+        result = series(formula)
         for e in epsilons:
-            tokens.append(smallest(found, exact_epsilon(e)))
+            tokens.append(smallest(result, exact_epsilon(e)))
     except (DivergenceError, UndecidedError):
         pass
     row = Row(formula, context)

@@ -90,13 +90,13 @@ class Summary:
         return out
 
 
-def _worst_case(found: Encoding, given: dict[str, str], epsilons: list[str]) -> str:
+def _worst_case(named: Encoding, given: dict[str, str], epsilons: list[str]) -> str:
     """The receptive fields of a class of biases in one sentence."""
     from farfield.theory.fields.worst import WorstCase
 
-    assert found.formula is not None
+    assert named.formula is not None
     try:
-        worst = WorstCase(found, found.formula.bind(given))
+        worst = WorstCase(named, named.formula.bind(given))
         found_tokens = [f"{shown_number(digits(worst.smallest(exact_epsilon(e))))} at {e}" for e in epsilons]
     except (DivergenceError, UndecidedError) as error:
         return str(error)
@@ -105,7 +105,7 @@ def _worst_case(found: Encoding, given: dict[str, str], epsilons: list[str]) -> 
 
 
 def fields(
-    found: Encoding,
+    named: Encoding,
     verdict: Verdict,
     given: dict[str, str],
     *,
@@ -125,41 +125,41 @@ def fields(
     for e in epsilons:
         exact_epsilon(e)
     seen = Summary(epsilons, context=context, lengths=lengths)
-    if found.formula is None:
+    if named.formula is None:
         return seen
-    open_names = [n for n in found.formula.parameters if n not in given]
-    if found.formula.is_class:
+    open_names = [n for n in named.formula.parameters if n not in given]
+    if named.formula.is_class:
         if not open_names and verdict.answer == "windowed":
-            seen.notes.append(_worst_case(found, given, epsilons))
+            seen.notes.append(_worst_case(named, given, epsilons))
         return seen
     if heads is None and open_names:
-        if all(n in row for row in found.heads(1, given, width=width) for n in open_names):
+        if all(n in row for row in named.heads(1, given, width=width) for n in open_names):
             seen.notes.append("give --heads 8 for the receptive field of each head")
         elif any(x is not None for x in (context, lengths, layers)):
             raise ValueError(f"give {', '.join(open_names)} a value first: --set {open_names[0]}=...")
         return seen
     rows: list[dict[str, Any]] = [{}]
     if heads is not None:
-        rows = [{n: v for n, v in row.items() if n not in given} for row in found.heads(heads, given, width=width)]
+        rows = [{n: v for n, v in row.items() if n not in given} for row in named.heads(heads, given, width=width)]
     left_out = f"is left out: not ready after {seconds:g} s; --time 30 gives more" if seconds else ""
     with time_limit(seconds):
         try:
             for h, own in enumerate(rows, 1):
-                _one(found, verdict, given, own, None if heads is None else h, seen, start)
+                _one(named, verdict, given, own, None if heads is None else h, seen, start)
         except TimeUpError:
             done = max(0, len(seen.heads) - 1)
             what = "the sum or a receptive field" if heads is None else f"what follows head {done}"
             seen.notes.append(f"{what} {left_out}")
             return seen
         try:
-            _further(found, verdict, given, heads, layers, width, start, seen)
+            _further(named, verdict, given, heads, layers, width, start, seen)
         except TimeUpError:
             seen.notes.append(f"the law or the reach of the model {left_out}")
     return seen
 
 
 def _further(
-    found: Encoding,
+    named: Encoding,
     verdict: Verdict,
     given: dict[str, str],
     heads: int | None,
@@ -169,9 +169,9 @@ def _further(
     seen: Summary,
 ) -> None:
     """The law of one formula, the layer and the model."""
-    assert found.formula is not None
+    assert named.formula is not None
     if heads is None and verdict.verdict == "converges":
-        bound = found.formula.bind(given)
+        bound = named.formula.bind(given)
         seen.law = _try(seen, lambda: law(bound, start=start))
         if seen.law:
             known = not seen.law.startswith("no ")
@@ -181,12 +181,12 @@ def _further(
                 else f"the receptive field: {seen.law}"
             )
             seen.notes.append(said)
-    _layer_and_model(found, given, heads, layers, width, start, seen)
+    _layer_and_model(named, given, heads, layers, width, start, seen)
     _leak_note(seen)
 
 
 def _one(
-    found: Encoding,
+    named: Encoding,
     verdict: Verdict,
     given: dict[str, str],
     own: dict[str, Any],
@@ -196,12 +196,12 @@ def _one(
 ) -> None:
     """Add what is told of one head; what comes before a time limit stays."""
     setting = {**given, **{n: str(v) for n, v in own.items()}}
-    mine = verdict if h is None else check(found, start=start, parameters=setting)
+    mine = verdict if h is None else check(named, start=start, parameters=setting)
     row = HeadSummary(h, setting, mine.condition or mine.verdict, mine.verdict)
     row.horizon = mine.horizon
     seen.heads.append(row)
-    assert found.formula is not None
-    bound = found.formula.bind(setting)  # a parameter may bear any name, `start` too
+    assert named.formula is not None
+    bound = named.formula.bind(setting)  # a parameter may bear any name, `start` too
     if mine.condition is not None or mine.verdict in ("undecided", "not-applicable"):
         return
     if mine.verdict == "converges":
@@ -222,7 +222,13 @@ def _one(
 
 
 def _layer_and_model(
-    found: Encoding, given: dict[str, str], heads: int | None, layers: int | None, width: int, start: int, seen: Summary
+    named: Encoding,
+    given: dict[str, str],
+    heads: int | None,
+    layers: int | None,
+    width: int,
+    start: int,
+    seen: Summary,
 ) -> None:
     """The layer's largest receptive field and mixture, and the reach of the model."""
     if not seen.heads or not all(h.tokens for h in seen.heads):
@@ -232,8 +238,8 @@ def _layer_and_model(
     if heads is not None:
         widest = [max((h.tokens[i] for h in seen.heads), key=lambda n: (len(n), n)) for i in range(len(seen.epsilons))]
 
-        assert found.formula is not None
-        bind = found.formula.bind
+        assert named.formula is not None
+        bind = named.formula.bind
 
         def mixed() -> list[str]:
             return tokens(Mixture([series(bind(h.parameters), start=start) for h in seen.heads]), seen.epsilons)
@@ -246,7 +252,7 @@ def _layer_and_model(
     if layers is not None:
         epsilon = next((e for e in seen.epsilons if exact_epsilon(e) <= exact_epsilon("0.01")), seen.epsilons[-1])
         found_reach = _try(
-            seen, lambda: model_reach(found, epsilon, layers, heads, start=start, parameters=given, width=width)
+            seen, lambda: model_reach(named, epsilon, layers, heads, start=start, parameters=given, width=width)
         )
         if found_reach is not None:
             seen.model = {

@@ -87,8 +87,8 @@ def smallest_window(weights: Weights, epsilon: str | float | Fraction, logit_bou
     """
     eps, m = exact_epsilon(epsilon), exact_bound(logit_bound)
     if m == 0:
-        found = smallest(weights, eps)  # the smallest w with tail(w) < epsilon*B; a tie is enough here
-        return found - 1 if found - 1 > weights.start and weights.tie(found - 1, eps) else found
+        result = smallest(weights, eps)  # the smallest w with tail(w) < epsilon*B; a tie is enough here
+        return result - 1 if result - 1 > weights.start and weights.tie(result - 1, eps) else result
     bits = 96 + 6 * math.ceil(m)  # a power law's window has about 2M/ln 2 bits
     while bits <= 1 << 17:
         with ctx.workprec(bits + 8 + 4 * math.ceil(m)):

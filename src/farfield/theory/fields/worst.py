@@ -33,15 +33,15 @@ class WorstCase:
 
     def __init__(self, encoding: str | Formula | Encoding, formula: Formula):
         self.formula = formula
-        found = envelope_of(find(encoding), formula)
-        if found.upper is None:
+        result = envelope_of(find(encoding), formula)
+        if result.upper is None:
             raise DivergenceError("nothing bounds the class from above", formula.text())
-        if found.lower is None and found.sink is None:
+        if result.lower is None and result.sink is None:
             raise UndecidedError("nothing bounds the nearest keys of the class from below, so no window can be told")
-        self.exact = found.tight
-        self.sink = found.sink
-        self.lower = found.lower
-        self.upper = series(found.upper)  # refuses what diverges
+        self.exact = result.tight
+        self.sink = result.sink
+        self.lower = result.lower
+        self.upper = series(result.upper)  # refuses what diverges
 
     @cached_property
     def _whole_lower(self) -> Any:

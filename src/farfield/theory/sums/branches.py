@@ -39,13 +39,13 @@ class Piece:
 
 def pieces(formula: Formula, start: int) -> list[Piece]:
     """The pieces of a formula from `start` on, in order; one piece if there is nothing to switch."""
-    found: list[Piece] = []
+    result: list[Piece] = []
     for first, last, node in _cut(formula.node, start, None):
         zero = node.op == "-inf" or (formula.weight and not node.free() and exact_value(node, {}) == 0)
-        found.append(Piece(first, last, None if zero else replace(formula, node=node, source="")))
-        if len(found) > _MOST_PIECES:
+        result.append(Piece(first, last, None if zero else replace(formula, node=node, source="")))
+        if len(result) > _MOST_PIECES:
             raise UndecidedError(f"the formula has more than {_MOST_PIECES} pieces")
-    return found
+    return result
 
 
 def has_switch(node: Node) -> bool:
@@ -180,7 +180,7 @@ def _polynomial_turns(c: list[Fraction], first: int, last: int | None) -> list[i
 
 def _edges(sign_of: Callable[[int], int], first: int, last: int | None) -> list[int]:
     """Where a monotone sign changes: to 0, and from 0 to the other side."""
-    found: list[int] = []
+    result: list[int] = []
     low, here = first, sign_of(first)
     while True:
         high, step = low + 1, 1
@@ -194,14 +194,14 @@ def _edges(sign_of: Callable[[int], int], first: int, last: int | None) -> list[
         if last is not None and high >= last:
             high = last - 1
             if high <= low or sign_of(high) == here:
-                return found
+                return result
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if sign_of(middle) == here else (low, middle)
-        found.append(high)
+        result.append(high)
         low, here = high, sign_of(high)
         if here != 0:
-            return found
+            return result
 
 
 def direction(node: Node, first: int) -> int | None:

@@ -47,8 +47,8 @@ class FarTail:
         """Where on the logarithmic scale the weights lie, found once."""
         if self._rung is None and not self._failed:
             try:
-                found = decide(self.formula, Region(), self._work)
-                self._rung = found if found.verdict == "converges" else None
+                result = decide(self.formula, Region(), self._work)
+                self._rung = result if result.verdict == "converges" else None
             except (UndecidedError, UndefinedError):
                 pass
             self._failed = self._rung is None

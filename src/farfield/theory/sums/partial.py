@@ -41,10 +41,10 @@ class Stretch:
         if self.shape is None:
             return None
         try:
-            found = closed(self.weight, self.shape, self.first) or smooth(self.weight, self.shape, self.first)
+            result = closed(self.weight, self.shape, self.first) or smooth(self.weight, self.shape, self.first)
         except DivergenceError:
-            found = _divergent(self.weight, self.shape, self.first)
-        return found
+            result = _divergent(self.weight, self.shape, self.first)
+        return result
 
     def from_(self, j: int) -> Any:
         """The sum over max(j, first) <= t < last."""
@@ -70,10 +70,10 @@ class Stretch:
                 error = max((self.weight(self.first + i).abs_upper() for i in range(4)), key=float)
             for offset in FIRST:
                 try:
-                    found = SmoothSum(
+                    result = SmoothSum(
                         self.weight, self.first + offset, arb(fmpz(self.last)), error * arb(2) ** -ctx.prec
                     )
-                    return self._add_up([found.from_(self.first + offset)], self.first + offset), found
+                    return self._add_up([result.from_(self.first + offset)], self.first + offset), result
                 except (NotSmoothError, IntegralError):
                     break
                 except NotReachedError:
@@ -171,15 +171,15 @@ class Row:
         if length <= start:
             raise ValueError(f"the row must be longer than the start, {start} tokens, not {length}")
         try:
-            found = pieces(formula, start) if has_switch(formula.node) else []
+            result = pieces(formula, start) if has_switch(formula.node) else []
         except UndecidedError:
-            found = []
+            result = []
         self.stretches = [
             Stretch(p.formula, p.first, min(length, p.last or length))
-            for p in found
+            for p in result
             if p.formula is not None and p.first < length
         ]
-        if not found:
+        if not result:
             self.stretches = [Stretch(formula, start, length)]
         first = self.weight(start)
         if not first.is_finite() or first < 0:

@@ -91,9 +91,9 @@ def _best(formula: Formula, start: int) -> Series:
         except UndecidedError:
             require_convergence(formula, start)
             return _by_residues(weight, start) or General(weight, start, far_bound(formula))
-    found = shape(formula)
-    if found is not None:
-        chosen = closed(weight, found, start) or smooth(weight, found, start)
+    result = shape(formula)
+    if result is not None:
+        chosen = closed(weight, result, start) or smooth(weight, result, start)
         if chosen is not None:
             return chosen
     require_convergence(formula, start)
@@ -173,9 +173,9 @@ class Pieces(Series):
 
     def __init__(self, weight: Weight, start: int):
         super().__init__(weight, start)
-        found = pieces(weight.formula, start)
-        self.stretches = [Stretch(p.formula, p.first, p.last) for p in found if p.formula and p.last is not None]
-        end = found[-1]
+        result = pieces(weight.formula, start)
+        self.stretches = [Stretch(p.formula, p.first, p.last) for p in result if p.formula and p.last is not None]
+        end = result[-1]
         self.last = None if end.formula is None else _series(end.formula, end.first)
         if self.last is None and not self.stretches:
             raise ZeroWeightsError(weight.formula.text())

@@ -136,7 +136,7 @@ def _halves(box: Box, i: int) -> list[Box]:
 @functools.lru_cache(maxsize=5_000)
 def factors(c: Const) -> tuple[tuple[Const, int], ...]:
     """A polynomial in its atoms as a product of powers, up to a positive number; one factor if it is none."""
-    atoms = {a: f"x{i}" for i, a in enumerate({a for m in c.terms for a, _ in m})}
+    atoms = {a: f"x{i}" for i, a in enumerate(dict.fromkeys(a for m in c.terms for a, _ in m))}
     powers = [e for m in c.terms for _, e in m]
     if len(c.terms) < 2 or any(e.denominator != 1 or not 0 < e <= MAX_DEGREE for e in powers):
         return ((c, 1),)

@@ -80,6 +80,13 @@ def _logarithm(reader: Reader, node: Node) -> Expansion:
     return reader.log(node.args[0])
 
 
+def _no_root(exponent: Const) -> Exception:
+    """What is wrong with a power of something negative."""
+    if exponent.parameters:
+        return UndecidedError("a power of something negative, which has a value only for whole exponents")
+    return UndefinedError("a real power of something negative for large t")
+
+
 def _power(reader: Reader, node: Node) -> Expansion:
     base, exponent = node.args
     e = reader.engine
@@ -88,11 +95,12 @@ def _power(reader: Reader, node: Node) -> Expansion:
         c = reader.constant(exponent)
         q = c.rational
         if not s.terms and s.rest is None:
-            if e.region.sign(c) <= 0:
-                raise UndefinedError("a power of zero")
-            return s
+            side = e.region.sign(c)
+            if side < 0:
+                raise UndefinedError("a negative power of zero")
+            return s if side else e.constant(ONE)
         if (q is None or q.denominator != 1) and e.sign(s) < 0:
-            raise UndefinedError("a real power of something negative for large t")
+            raise _no_root(c)
         return e.power(s, c)
     if reader.sign(base) <= 0:
         raise UndefinedError("a power of something that is not positive for large t")
@@ -289,7 +297,7 @@ def _log_of_power(reader: Reader, node: Node) -> Expansion:
         return e.multiply(reader.expand(exponent), reader.log(base))
     c = reader.constant(exponent)
     if (c.rational is None or c.rational.denominator != 1) and reader.sign(base) < 0:
-        raise UndefinedError("a real power of something negative for large t")
+        raise _no_root(c)
     return e.scale(reader.log(base), c)
 
 

@@ -200,7 +200,7 @@ def _sign_by_factors(region: Region, core: Const) -> int | None:
 
 def _without_abs(region: Region, c: Const) -> Const:
     """The constant with x or -x for every abs(x) of known sign."""
-    for atom in {a for m in c.terms for a, _ in m if a.kind == "abs"}:
+    for atom in dict.fromkeys(a for m in c.terms for a, _ in m if a.kind == "abs"):
         s = region.known_sign(atom.made_of)
         if s is not None:
             total = ZERO
