@@ -155,6 +155,13 @@ def check_spelling(how):
     return check
 
 
+def check_coq(op, args):
+    """Here only that each is spelt in its own way: tests/proofs lets Coq compare every one with its value."""
+    from farfield.theory.coq.terms import Term
+
+    check_spelling(lambda node: Term({"a": "a", "b": "b"}).spell(primitive(node)))(op, args)
+
+
 def _arity(op):
     return len(TRUTH[op][1][0])
 
@@ -403,6 +410,7 @@ CHECKS = {
     "text": check_text,
     "LaTeX": check_spelling(lambda node: farfield.formula.Formula(node).latex()),
     "MathML": check_spelling(lambda node: farfield.formula.Formula(node).mathml()),
+    "Coq": check_coq,
     "exact constants": check_exact,
     "real and complex balls, power series": check_series,
     "ranges": check_ranges,
