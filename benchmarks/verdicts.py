@@ -4,11 +4,12 @@
     python benchmarks/verdicts.py --more      also the further series of tests/oracles/more_verdicts.json
     python benchmarks/verdicts.py --json      one object instead of the table
     python benchmarks/verdicts.py --save      also write docs/benchmarks/verdicts.{json,md}
+    python benchmarks/verdicts.py --limit 5   seconds that each case may take, 20 unless told
 
 Each case runs in a process of its own on one core. Time is processor time, so that a busy machine counts against
-neither; the limit is 20 s of it (and a minute of waiting); imports and parsing are not timed. A library that says that
-it cannot tell (NotImplementedError, or an answer that is neither yes nor no) is undecided; any other exception and the
-limit count as failed, the limit with its 20 s.
+neither; the limit is a number of seconds of it (and a minute of waiting); imports and parsing are not timed. A library
+that says that it cannot tell (NotImplementedError, or an answer that is neither yes nor no) is undecided; any other
+exception and the limit count as failed, the limit with all of its seconds.
 """
 
 from __future__ import annotations
@@ -171,7 +172,8 @@ def as_markdown(result: dict[str, Any]) -> str:
         lines.append(f"| {label} | {counts} | {s['median_seconds'] * 1e3:.1f} ms | {s['worst_seconds'] * 1e3:.0f} ms |")
     lines += [
         "",
-        "`python benchmarks/verdicts.py --save` makes this page; processor time, each case with a limit of 20 s.",
+        "`python benchmarks/verdicts.py --save` makes this page; processor time, each case with a limit of "
+        f"{result['limit_seconds']} s.",
         "",
     ]
     lines += ["| series | from | truth | farfield | ms | sympy | ms |", "| --- | --- | --- | --- | --- | --- | --- |"]
@@ -192,7 +194,9 @@ def main() -> None:
     options.add_argument("--json", action="store_true", help="print one object")
     options.add_argument("--more", action="store_true", help="also the further series of the tests")
     options.add_argument("--save", action="store_true", help="write docs/benchmarks/verdicts.{json,md}")
+    options.add_argument("--limit", type=int, default=LIMIT, help="seconds of processor time for each case")
     given = options.parse_args()
+    globals()["LIMIT"] = given.limit  # the children are forked with it
     files = ["verdicts.json", "more_verdicts.json"][: 1 + given.more]
     oracles = ROOT / "tests" / "oracles"
     cases: list[Case] = [c for f in files for c in json.loads((oracles / f).read_text(encoding="utf-8"))]

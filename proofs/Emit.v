@@ -4,6 +4,7 @@
      certify p             `certifies c b`, by the checker with a precision of p bits
      verdict H             `ex_series b` or `~ ex_series b` from H : certifies c b; also for a sum that starts later,
                            `ex_series (fun n => b (3 + n)%nat)`
+     side                  a hypothesis about constants: 0 < 3 / 2, 128 = 2 * INR 64
      windows H             `windowed R_NormedModule b` or its negation from the verdict H, for weights exp(...)
      field_of_alibi k p, field_of_power p c d P C N bits, field_of_type1 k C first N bits, field_of_window
                            `is_trf b eps (Z.to_nat n)`, the exact receptive field, where b is exp(-k t),
@@ -73,6 +74,8 @@ Ltac same_weight b :=
 
 Ltac positive := first [lra | apply Rpower_pos | numeric 40%positive].
 
+Ltac side := first [assumption | positive | rewrite INR_IZR_INZ; simpl; lra].
+
 Ltac field_of_alibi k p :=
   lazymatch goal with
   | |- is_trf ?b ?eps (Z.to_nat ?n) =>
@@ -114,10 +117,14 @@ with slope :=
 Ltac field_of_window :=
   lazymatch goal with
   | |- is_trf ?b ?eps (Z.to_nat ?n) =>
-      let w := lazymatch eval cbv delta [b] in b with fun t => if Rlt_dec _ (IZR ?w) then _ else _ => w end in
       let q := rational_of eps in
-      refine (trf_ext (window_mask (IZR w)) b eps (Z.to_nat n) (fun t => eq_refl) _);
-      replace eps with (Q2R q) by rational; refine (check_window_correct w q n _); by_computation
+      replace eps with (Q2R q) by rational;
+      lazymatch eval cbv delta [b] in b with
+      | fun t => if Rlt_dec _ (IZR ?w) then _ else _ =>
+          refine (trf_ext (window_mask (IZR w)) b (Q2R q) (Z.to_nat n) (fun t => eq_refl) (check_window_correct w q n _))
+      | fun t => if Rle_dec _ (IZR ?w) then _ else _ =>
+          refine (trf_ext (window_paper_mask (IZR w)) b (Q2R q) (Z.to_nat n) (fun t => eq_refl) (check_paper_window_correct w q n _))
+      end; by_computation
   end.
 
 Ltac field_of H N bits :=

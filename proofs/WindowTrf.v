@@ -77,3 +77,16 @@ Proof.
   - replace (Z.to_nat n) with (S (Z.to_nat (n - 1))) by lia. apply window_trf_iff; [lia|].
     replace (S (Z.to_nat (n - 1))) with (Z.to_nat n) by lia. rewrite !E by lia. rewrite !minus_IZR in *. lra.
 Qed.
+
+(* the printed mask keeps one token more *)
+Lemma window_paper_mask_int w t : window_mask (IZR (w + 1)) t = window_paper_mask (IZR w) t.
+Proof.
+  unfold window_mask, window_paper_mask. rewrite INR_IZR_INZ.
+  destruct (Rlt_dec (IZR (Z.of_nat t)) (IZR (w + 1))) as [h|h], (Rle_dec (IZR (Z.of_nat t)) (IZR w)) as [g|g]; try reflexivity; exfalso.
+  - apply g, IZR_le. apply lt_IZR in h. lia.
+  - apply h, IZR_lt. apply le_IZR in g. lia.
+Qed.
+
+Theorem check_paper_window_correct w eps n : check_window (w + 1) eps n = true ->
+  is_trf (window_paper_mask (IZR w)) (Q2R eps) (Z.to_nat n).
+Proof. intros H. apply (trf_ext (window_mask (IZR (w + 1)))); [apply window_paper_mask_int|now apply check_window_correct]. Qed.

@@ -24,7 +24,7 @@ Definition window_paper (w : nat) (t : nat) : R := if Nat.leb t w then 1 else 0.
 Definition window_mask (w : R) (t : nat) : R := if Rlt_dec (INR t) w then exp 0 else 0.
 Definition window_paper_mask (w : R) (t : nat) : R := if Rle_dec (INR t) w then exp 0 else 0.
 Definition none (t : nat) : R := exp 0.
-Definition t5 (near far : R) (t : nat) : R := exp (if Rlt_dec (INR t) 128 then near else far).
+Definition t5 (near far : R) (t : nat) : R := exp (if Rlt_dec (INR t) 113 then near else far).
 (* the waves j = 1 .. m; the trained form divides by s, the printed one multiplies by k *)
 Definition waves (r d : R) (m : nat) (t : nat) : R :=
   head (fun j => cos (INR t / Rpower r (2 * INR (S j) / d))) m.
@@ -89,8 +89,8 @@ Proof. apply (constant_tail_diverges (fun _ => 0) 0 0). reflexivity. Qed.
 
 Theorem t5_diverges near far : ~ ex_series (t5 near far).
 Proof.
-  apply (constant_tail_diverges (fun t => if Rlt_dec (INR t) 128 then near else far) far 128). intros t Ht.
-  apply le_INR in Ht. rewrite (INR_IZR_INZ 128) in Ht. simpl in Ht. destruct (Rlt_dec (INR t) 128); [lra|reflexivity].
+  apply (constant_tail_diverges (fun t => if Rlt_dec (INR t) 113 then near else far) far 113). intros t Ht.
+  apply le_INR in Ht. rewrite (INR_IZR_INZ 113) in Ht. simpl in Ht. destruct (Rlt_dec (INR t) 113); [lra|reflexivity].
 Qed.
 
 (* --------------------------------------------------------------------------------------------------------- power laws *)
@@ -265,4 +265,88 @@ Theorem sandwich_diverges r d s m : ~ ex_series (sandwich r d s m).
 Proof.
   intros H. apply (sandwich_paper_diverges (/ s) r d m). apply ex_series_ext with (2 := H).
   intros t. unfold sandwich, sandwich_paper. f_equal. unfold Rdiv. ring.
+Qed.
+
+(* the same with d = 2 m written in the bias *)
+Theorem sandwich_bias_diverges r d s m : d = 2 * INR m -> ~ ex_series (fun t => exp ((waves r d m t - d / 2) / s)).
+Proof.
+  intros Hd H. apply (sandwich_diverges r d s m). apply ex_series_ext with (2 := H). intros t. unfold sandwich.
+  replace (d / 2) with (INR m) by lra. reflexivity.
+Qed.
+
+Theorem sandwich_paper_bias_diverges k r d m : d = 2 * INR m -> ~ ex_series (fun t => exp (k * (waves r d m t - d / 2))).
+Proof.
+  intros Hd H. apply (sandwich_paper_diverges k r d m). apply ex_series_ext with (2 := H). intros t. unfold sandwich_paper.
+  replace (d / 2) with (INR m) by lra. reflexivity.
+Qed.
+
+(* ------------------------------------------------------------------------- formulas as a person types them, all borders *)
+Theorem type1_converges_iff k : ex_series (type1 k) <-> k <> 0.
+Proof.
+  split.
+  - intros H E. apply none_diverges. apply ex_series_ext with (2 := H). intros t. unfold type1, none. rewrite E.
+    replace (1 + (0 * INR t) ^ 2) with 1 by ring. rewrite ln_1. f_equal. ring.
+  - intros H. destruct (Rdichotomy k 0 H) as [h|h]; [|now apply type1_converges].
+    apply ex_series_ext with (type1 (- k)); [|apply type1_converges; lra].
+    intros t. unfold type1. do 3 f_equal. ring.
+Qed.
+
+(* a bias that does not change, and another that equals it *)
+Lemma still_diverges (b : nat -> R) c : (forall t, b t = exp c) -> ~ ex_series b.
+Proof.
+  intros E H. apply (constant_tail_diverges (fun _ => c) c 0 (fun _ _ => eq_refl)). apply ex_series_ext with (2 := H). exact E.
+Qed.
+
+Theorem type2_converges_iff k : 0 <= k -> (ex_series (type2 k) <-> 0 < k).
+Proof.
+  intros H0. split; [|apply type2_converges]. intros H. destruct H0 as [h|<-]; [exact h|exfalso].
+  apply (still_diverges (type2 0) (- (ln 3) ^ 2)); [|exact H]. intros t. unfold type2. do 4 f_equal. ring.
+Qed.
+
+Theorem inverse_diverges_from_0 k : 0 <= k -> ~ ex_series (inverse k).
+Proof.
+  intros [h|<-]; [now apply inverse_diverges|]. apply (still_diverges _ (- ln 1)). intros t. unfold inverse. do 3 f_equal. ring.
+Qed.
+
+Theorem inverse_log_diverges_from_0 k : 0 <= k -> ~ ex_series (inverse_log k).
+Proof.
+  intros [h|<-]; [now apply inverse_log_diverges|]. apply (still_diverges _ (- ln 3 - ln (ln 3))). intros t.
+  unfold inverse_log. replace (3 + 0 * INR t) with 3 by ring. reflexivity.
+Qed.
+
+Theorem kerple_log_converges_iff_both p a : 0 <= a -> (ex_series (kerple_log p a) <-> 0 < a /\ 1 < p).
+Proof.
+  intros [h|<-].
+  - rewrite (kerple_log_converges_iff p a h). tauto.
+  - split; [|lra]. intros H. exfalso. apply (still_diverges (kerple_log p 0) (- p * ln 1)); [|exact H].
+    intros t. unfold kerple_log. do 3 f_equal. ring.
+Qed.
+
+Theorem kerple_power_converges_iff_both a p : ex_series (kerple_power a p) <-> 0 < p /\ 0 < a.
+Proof.
+  destruct (Rlt_or_le 0 p) as [Hp|Hp]; [rewrite (kerple_power_converges_iff a p Hp); tauto|].
+  split; [|lra]. intros H. exfalso.
+  apply (diverges_constant (kerple_power a p) (exp (- Rabs a)) 1 (exp_pos _)); [|exact H]. intros t Ht.
+  unfold kerple_power. apply exp_le. pose proof (INR_ge_1 t Ht) as H1. rewrite power_pos by lra.
+  assert (P : 0 < Rpower (INR t) p <= 1).
+  { split; [apply Rpower_pos|]. rewrite <- (Rpower_O (INR t)) by lra. now apply Rpower_le_exponent. }
+  pose proof (Rle_abs a). pose proof (Rabs_pos a). nra.
+Qed.
+
+Theorem kerple_power_converges_iff_power a p : 0 < a -> (ex_series (kerple_power a p) <-> 0 < p).
+Proof. intros Ha. rewrite kerple_power_converges_iff_both. tauto. Qed.
+
+Theorem power_law_converges_iff p : ex_series (fun t => exp (- p * ln (INR t + 1))) <-> 1 < p.
+Proof.
+  rewrite <- (kerple_log_converges_iff p 1 Rlt_0_1).
+  split; intros H; apply ex_series_ext with (2 := H); intros t; unfold kerple_log; do 3 f_equal; ring.
+Qed.
+
+Theorem root_converges_iff k : ex_series (fun t => exp (- k * sqrt (INR t))) <-> 0 < k.
+Proof.
+  rewrite <- (kerple_power_converges_iff k (/ 2) ltac:(lra)).
+  assert (E : forall t, power (INR t) (/ 2) = sqrt (INR t)).
+  { intros t. destruct (Req_dec (INR t) 0) as [->|h]; [rewrite power_0, sqrt_0; reflexivity|].
+    assert (P : 0 < INR t) by (pose proof (pos_INR t); lra). rewrite power_pos by exact P. now apply Rpower_sqrt. }
+  split; intros H; apply ex_series_ext with (2 := H); intros t; unfold kerple_power; rewrite E; reflexivity.
 Qed.

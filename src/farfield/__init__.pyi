@@ -8,6 +8,7 @@ from .nn.cache.bounded import bound as bound
 from .nn.cache.cache import BoundedCache as BoundedCache
 from .study.conduct import study as study
 from .theory.checker.examination import examine as examine
+from .theory.coq.library import verify_coq as verify_coq
 from .theory.fields.comparison import compare as compare
 from .theory.fields.design import design as design
 from .theory.fields.law import law as law

@@ -155,6 +155,13 @@ def check_spelling(how):
     return check
 
 
+def check_coq(op, args):
+    """Here only that each is spelt in its own way: tests/proofs lets Coq compare every one with its value."""
+    from farfield.theory.coq.terms import Term
+
+    check_spelling(lambda node: Term({"a": "a", "b": "b"}).spell(primitive(node)))(op, args)
+
+
 def _arity(op):
     return len(TRUTH[op][1][0])
 
@@ -403,6 +410,7 @@ CHECKS = {
     "text": check_text,
     "LaTeX": check_spelling(lambda node: farfield.formula.Formula(node).latex()),
     "MathML": check_spelling(lambda node: farfield.formula.Formula(node).mathml()),
+    "Coq": check_coq,
     "exact constants": check_exact,
     "real and complex balls, power series": check_series,
     "ranges": check_ranges,
@@ -444,10 +452,9 @@ def test_a_table_without_a_rule_is_refused_by_name():
 def copy(tmp_path):
     """A copy of the package in which a function can be added, and a way to run code in it."""
     package = Path(farfield.__file__).parent
-    for room in ("formula", "theory", "commands", "zoo.py", "cli.py", "__init__.py", "__init__.pyi", "__main__.py"):
-        source = package / room
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, _made(tmp_path / "farfield") / room)
-    shutil.copytree(package / "nn", tmp_path / "farfield" / "nn")
+    files = [path for path in package.iterdir() if path.is_file()]
+    for source in [*files, *(package / room for room in ("formula", "theory", "commands", "nn"))]:
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, _made(tmp_path / "farfield") / source.name)
 
     def run(change, code):
         path = tmp_path / "farfield/formula/functions.py"

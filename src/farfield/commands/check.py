@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -15,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Flag, Formula, Json, SetParameters, Whole, WholeOrNone, numbered, values
+from farfield.commands.proofs import ProofFile, proof_text
 from farfield.theory.fields.receptive import EPSILONS
 from farfield.theory.fields.summary import HeadSummary, Summary, fields, shown_number
 from farfield.theory.verdict.convergence import BUDGET, Verdict, check
@@ -44,6 +46,9 @@ def check_command(
     start: Annotated[int, Parameter(name="--from")] = 0,
     as_json: Json = False,
     latex: Flag = False,
+    coq: Path | None = None,
+    verify: Flag = False,
+    library: Path | None = None,
     time: float | None = None,
 ) -> None:
     """Decide whether the sum of exp(bias) converges, prove it, and tell how far the encoding sees.
@@ -63,6 +68,11 @@ def check_command(
         start: First distance of the series, for formulas that are undefined at 0.
         as_json: Print one JSON object.
         latex: Print the proof as LaTeX.
+        coq: Write a file for the proof assistant Coq whose theorem is the verdict; of every head with --heads, and with
+            --epsilon the receptive fields too.
+        verify: Let Coq check these theorems now, if it is installed.
+        library: Folder of the Coq library that the file needs; it is written there if it is not. In the user's cache
+            unless given.
         time: How long sums and receptive fields may take, in seconds of the processor: what is not ready then is left
             out. 2, or the environment variable FARFIELD_TIME, unless given. It also allows the verdict more work.
     """
@@ -79,12 +89,20 @@ def check_command(
         context=context, lengths=None if train_length is None or test_length is None else (train_length, test_length),
         start=start, seconds=seconds,
     )  # fmt: skip
+    proof = None
+    if coq is not None or verify:
+        rows = named.heads(heads, given, width=width) if heads is not None else [dict(given)]
+        proof = ProofFile(proof_text(named, rows, start, epsilon), coq, library)
     if as_json:
-        print(json.dumps({**verdict.json(), **seen.json()}, indent=2))
-    elif latex:
+        answer = {**verdict.json(), **seen.json()}
+        print(json.dumps(answer if proof is None else {**answer, "coq": proof.json(verify)}, indent=2))
+        return
+    if latex:
         print(verdict.latex() + _latex_table(seen))
     else:
         show(Console(), named, verdict, seen)
+    if proof is not None:
+        proof.show(Console(stderr=latex), verify)
 
 
 def show(console: Console, named: Encoding, verdict: Verdict, seen: Summary) -> None:

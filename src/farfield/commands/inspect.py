@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json
+from farfield.commands.options import Flag, Json
 from farfield.theory.models.inspection import NAMES, Inspection, inspect
 from farfield.theory.models.layers import LENGTHS, Layer
 
@@ -19,6 +21,10 @@ def inspect_command(
     *,
     logit_bound: str | None = None,
     epsilon: str = "0.01",
+    weights: Flag = False,
+    corpus: str | None = None,
+    tokenizer: str | None = None,
+    length: int = 512,
     figure: Path | None = None,
     as_json: Json = False,
 ) -> None:
@@ -28,19 +34,43 @@ def inspect_command(
         model: A folder, a file config.json, or a model on the Hugging Face hub.
         logit_bound: The largest |q.k|*scale, where it is known; then windows are certified where there are any.
         epsilon: The share of attention that such a window may lose.
+        weights: Load the model and take the largest logit on a text (--corpus) for the bound; it holds for that text.
+        corpus: The text of --weights: `python`, a path, or a data set of the hub.
+        tokenizer: For models without one: `bytes`, a tokenizer.json, or a name on the hub.
+        length: Tokens of that text.
         figure: Write a figure of the layers here, as PNG and SVG.
         as_json: Print one JSON object.
     """
     from farfield.data.configurations import configuration_of
 
     config = configuration_of(model)
+    measured = None
+    if weights:
+        if logit_bound is not None:
+            raise ValueError("give either --logit-bound or --weights, not both")
+        measured = _measured(model, corpus, tokenizer, length)
+        logit_bound = f"{math.ceil(1000 * max(measured)) / 1000:.3f}"
     found = inspect(config, logit_bound=logit_bound, epsilon=epsilon, name=model.rstrip("/"))
+    if measured is not None:
+        said = f"the bound {logit_bound} is the largest logit on {length} tokens of {corpus}: other texts may exceed it"
+        found = replace(found, notes=(*found.notes, said))
     if figure is not None:
         found.figure(figure)
     if as_json:
         print(json.dumps(found.json(), indent=1))
     else:
         show(Console(), found)
+
+
+def _measured(model: str, corpus: str | None, tokenizer: str | None, length: int) -> list[float]:
+    from farfield.measure.loading import load_model, load_text
+    from farfield.measure.logits import largest_logits
+
+    if length < 2:
+        raise ValueError(f"a length of {length} was given; it must be at least 2")
+    subject = load_model(model)
+    text = load_text(subject, corpus, split="train", tokens=length, segment=length, tokenizer=tokenizer)
+    return largest_logits(subject, text, min(length, text.span, subject.longest or length))
 
 
 def show(console: Console, found: Inspection) -> None:

@@ -14,7 +14,7 @@ from farfield.commands.options import Json, whole_numbers
 
 
 def needle_command(
-    models: list[str] | None = None,
+    models: Annotated[list[str] | None, Parameter(negative="")] = None,
     *,
     train: Annotated[list[str] | None, Parameter(negative="", allow_leading_hyphen=True)] = None,
     length: int = 32,

@@ -290,7 +290,7 @@ def summary(study: Study) -> list[RichTable]:
         for column in ("encoding", "series", "leak", "1x", f"{entries[0].farthest:g}x", "rise", "answer"):
             left = column in ("encoding", "series", "answer")
             names = max(len(short(entry.encoding)) for entry in entries) if column == "encoding" else 0
-            table.add_column(column, justify="left" if left else "right", min_width=min(names, 24) or None)
+            table.add_column(column, justify="left" if left else "right", min_width=min(names, 18) or None)
         for entry in entries:
             table.add_row(*(Text(cell) for cell in _summary_row(entry)))
         made.append(table)

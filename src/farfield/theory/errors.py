@@ -18,6 +18,10 @@ class DivergenceError(ValueError):
         super().__init__(f"the sum of the weights of {text} diverges, so it has no receptive field{end}")
 
 
+class OutsideCoqError(ValueError):
+    """The statement is outside what can be written for Coq; the sentence says why."""
+
+
 class ZeroWeightsError(ValueError):
     """All weights are 0, so there is nothing to see."""
 

@@ -3,7 +3,10 @@
 Eight generated families here; 2,000 with -m long.
 """
 
+import os
 import random
+import subprocess
+import sys
 from fractions import Fraction
 
 import families
@@ -89,3 +92,18 @@ def test_a_condition_agrees_with_random_instances(text):
     values = VALUES if text not in ENCODINGS else [Fraction(n, 2) for n in (4, 5, 6, 10)]  # the zoo has domains
     points = [{n: dice.choice(values) for n in formula.parameters} for _ in range(4)]
     assert wrong_points(condition, lambda point: instance(text, point), points) == []
+
+
+def test_the_same_is_said_in_every_process():
+    code = "import farfield; v = farfield.check('-abs(a*a - b)*log(t+1) - a*b'); print(v.json())"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1

@@ -20,6 +20,8 @@ from flint import arb, ctx, fmpq, fmpz
 
 from farfield.formula import Formula
 from farfield.formula.mathml import markup
+from farfield.theory.coq.fields import fields_block
+from farfield.theory.coq.files import file_text
 from farfield.theory.errors import UndecidedError
 from farfield.theory.sums.partial import Row
 from farfield.theory.sums.series import Encoding, series
@@ -114,7 +116,7 @@ def trf(
         field_of = partial(smallest, weights)
     if not isinstance(epsilon, list | tuple):
         return field_of(exact_epsilon(epsilon))
-    return FieldTable(bound, tuple(FieldRow(str(e), field_of(exact_epsilon(e))) for e in epsilon))
+    return FieldTable(bound, tuple(FieldRow(str(e), field_of(exact_epsilon(e))) for e in epsilon), start)
 
 
 class FieldRow(NamedTuple):
@@ -130,12 +132,21 @@ class FieldTable:
 
     formula: Formula
     rows: tuple[FieldRow, ...]
+    start: int = 0
 
     def __iter__(self) -> Iterator[FieldRow]:
         return iter(self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def coq(self) -> str:
+        """A file for the proof assistant Coq whose theorems are these fields; ValueError says why there is none."""
+        return file_text([fields_block(self.formula, self.coq_fields(), self.start)])
+
+    def coq_fields(self) -> list[tuple[Fraction, int]]:
+        """The exact epsilons and their fields."""
+        return [(exact_epsilon(row.epsilon), row.tokens) for row in self.rows]
 
     def json(self) -> list[dict[str, str]]:
         """The table as plain data; all digits, however many."""

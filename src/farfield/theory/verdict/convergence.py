@@ -19,6 +19,7 @@ from farfield.formula.sentence import Sentence, say
 from farfield.formula.tree import T
 from farfield.theory.budget import Work
 from farfield.theory.checker.wording import wording
+from farfield.theory.coq.files import file_text, verdict_block
 from farfield.theory.errors import UndecidedError, UndefinedError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import Const, log
@@ -89,6 +90,15 @@ class Verdict:
         if self.verdict == "not-applicable" or (formula := parse(self.formula)).parameters:
             raise ValueError(f"a figure needs a formula without open parameters, not {self.formula}")
         return weights_figure(formula, str(self.headline), path, start=self.start, terms=terms)
+
+    def coq(self) -> str:
+        """A file for the proof assistant Coq whose theorem is this verdict; ValueError says why there is none."""
+        return file_text([self.coq_block()])
+
+    def coq_block(self) -> str:
+        """The definitions and theorems of that file, to be joined with others."""
+        said = None if self.condition is None else str(self.condition)
+        return verdict_block(self.formula, self.verdict, said, self.certificate, self.start)
 
     def json(self) -> dict[str, Any]:
         """The verdict as plain data."""

@@ -1,0 +1,1 @@
+"""Verdicts and receptive fields as files that the proof assistant Coq accepts: the library is in proofs/."""

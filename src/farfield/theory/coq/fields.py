@@ -1,0 +1,255 @@
+"""Exact receptive fields as theorems of Coq: the closed forms, and how many terms and bits their proof takes.
+
+Alibi -k*t, the power laws -p*log(c + d*t) with rational p and c/d, type 1 -log(1 + (k*t)**2) with rational k**2, and
+windows. The number itself comes from theory; here the same two comparisons are made as Coq will make them, so that a
+file is only written if they can succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from math import isqrt
+
+from flint import arb, ctx, fmpq
+
+from farfield.formula import Formula, Node, build
+from farfield.formula.algebras import ball_value, exact_value
+from farfield.theory.coq.terms import ATOM, Term, nat, rational, weight_term, wrapped
+from farfield.theory.errors import OutsideCoqError
+
+MOST_DIGITS = 100  # of a receptive field
+TERMS = (30, 100, 300, 1000, 3000)  # that Coq may add up
+MOST_TERMS = 4096
+ZERO, ONE = build.ZERO, build.ONE
+Line = tuple[Node, Node]  # c and d of c + d*t
+Tactic = Callable[[Fraction, int], str | None]  # for an epsilon and its field; None where the proof would not succeed
+
+
+def fields_block(formula: Formula, fields: Iterable[tuple[Fraction, int]], start: int) -> str:
+    """The weight and its receptive fields, without a verdict."""
+    theorems = field_theorems(formula, fields, start)
+    return f"(* {formula.text()} *)\n{wrapped(f'Definition b (t : nat) : R := {weight_term(formula)}.')}\n{theorems}"
+
+
+def field_theorems(formula: Formula, fields: Iterable[tuple[Fraction, int]], start: int) -> str:
+    """One theorem for each epsilon and its receptive field, about the weight `b` that stands before them."""
+    if start:
+        raise OutsideCoqError("a receptive field is proven in Coq for sums that start at t = 0")
+    if formula.is_class:
+        raise OutsideCoqError("the receptive field of a class of biases is not written for Coq")
+    tactic, sentences = _tactic(formula), []
+    for i, (epsilon, tokens) in enumerate(fields, 1):
+        if len(str(tokens)) > MOST_DIGITS:
+            raise OutsideCoqError(f"no Coq proof is written for a receptive field of more than {MOST_DIGITS} digits")
+        proof = tactic(epsilon, tokens)
+        if proof is None:
+            why = f"is a tie, or Coq would have to add up more than {TERMS[-1]} terms"
+            raise OutsideCoqError(f"the receptive field of {formula.text()[:80]} at epsilon = {epsilon} {why}")
+        share = f"{epsilon.numerator} / {epsilon.denominator}"
+        sentences.append(f"Theorem field_{i} : is_trf b ({share}) (Z.to_nat {tokens}).\nProof. {proof}. Qed.")
+    return "\n".join(sentences) + "\n"
+
+
+def _tactic(formula: Formula) -> Tactic:
+    node = formula.primitive.node
+    for shape in () if formula.weight else (_alibi, _window, _type1, _power_law):
+        tactic = shape(node)
+        if tactic is not None:
+            return tactic
+    raise OutsideCoqError(
+        f"the receptive field of {formula.text()[:80]} has no closed form in the Coq library, which knows -k*t, "
+        "-p*log(c + d*t) with rational numbers, -log(1 + (k*t)**2) and windows"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- shapes
+def _line(node: Node) -> Line | None:
+    """c and d of an expression c + d*t."""
+    if "t" not in node.free():
+        return node, ZERO
+    if node.op == "name":
+        return ZERO, ONE
+    parts = [_line(a) for a in node.args]
+    if any(part is None for part in parts):
+        return None
+    lines = [part for part in parts if part is not None]
+    if node.op == "neg":
+        return build.negative(lines[0][0]), build.negative(lines[0][1])
+    if node.op in ("+", "-"):
+        (a, b), (c, d) = lines
+        sign = build.negative if node.op == "-" else _same
+        return build.total([a, sign(c)]), build.total([b, sign(d)])
+    if node.op in ("*", "/"):
+        (a, b), (c, d) = lines
+        if d == ZERO:
+            join = build.quotient if node.op == "/" else _product
+            return join(a, c), join(b, c)
+        if node.op == "*" and b == ZERO:
+            return _product(a, c), _product(a, d)
+    return None
+
+
+def _same(node: Node) -> Node:
+    return node
+
+
+def _product(a: Node, b: Node) -> Node:
+    return ZERO if ZERO in (a, b) else build.product([a, b])
+
+
+def _scaled_log(node: Node) -> tuple[Fraction, Node] | None:
+    """p and x of -p*log(x), p rational."""
+    if node.op == "log":
+        return Fraction(-1), node.args[0]
+    if node.op == "neg":
+        inner = _scaled_log(node.args[0])
+        return None if inner is None else (-inner[0], inner[1])
+    if node.op in ("*", "/"):
+        for one, other in ((0, 1), (1, 0))[: 1 if node.op == "/" else 2]:
+            inner, factor = _scaled_log(node.args[one]), exact_value(node.args[other], {})
+            if inner is not None and factor:
+                return inner[0] * (factor if node.op == "*" else 1 / factor), inner[1]
+    return None
+
+
+def _term(node: Node) -> str:
+    text, level = Term().spell(node)
+    return text if level == ATOM else f"({text})"
+
+
+def _real(value: Fraction) -> str:
+    return _term(build.fraction(value))
+
+
+def _q(value: Fraction) -> str:
+    return f"{rational(value)}%Q"
+
+
+def _ball(value: Fraction | int) -> arb:
+    return arb(fmpq(Fraction(value).numerator, Fraction(value).denominator))
+
+
+def _bits(tokens: int) -> int:
+    return 60 + 2 * tokens.bit_length()
+
+
+# ----------------------------------------------------------------------------------------------------------- the proofs
+def _alibi(node: Node) -> Tactic | None:
+    line = _line(node)
+    if line is None or exact_value(line[0], {}) != 0:
+        return None
+    slope = build.negative(line[1])
+
+    def tactic(epsilon: Fraction, n: int) -> str | None:
+        bits = _bits(n)
+        with ctx.workprec(bits - 20):
+            k = ball_value(slope, {})
+            if not ((-k * n).exp() < _ball(epsilon) and (-k * (n - 1)).exp() >= _ball(epsilon)):
+                return None
+        return f"field_of_alibi {_term(slope)} {bits}%positive"
+
+    return tactic
+
+
+def _window(node: Node) -> Tactic | None:
+    if node.op != "where" or node.args[0] != build.name("t") or node.value not in ("<", "<="):
+        return None
+    edge = node.args[1].value if node.args[1].op == "number" else None
+    whole = isinstance(edge, Fraction) and edge.denominator == 1
+    return (lambda *_: "field_of_window") if whole and node.args[2] == ZERO and node.args[3].op == "-inf" else None
+
+
+def _power_law(node: Node) -> Tactic | None:
+    found = _scaled_log(node)
+    line = None if found is None else _line(found[1])
+    if found is None or line is None:
+        return None
+    p, (c, d) = found[0], line
+    ratio = exact_value(build.quotient(c, d), {}) if d != ZERO else None
+    if p <= 1 or ratio is None or ratio <= 0:
+        return None
+
+    def term(t: int) -> arb:
+        return _ball(t + ratio) ** -_ball(p)
+
+    def low(j: int) -> arb:
+        y = _ball(j + ratio - Fraction(1, 2))
+        return y ** _ball(1 - p) / _ball(p - 1) - _ball(p / 24) * y ** _ball(-p - 1)
+
+    def high(j: int) -> arb:
+        y = _ball(j + ratio - Fraction(1, 2))
+        return low(j) + _ball(Fraction(7, 5760) * p * (p + 1) * (p + 2)) * y ** _ball(-p - 3)
+
+    def tactic(epsilon: Fraction, n: int) -> str | None:
+        terms = _enough(term, low, high, 1, epsilon, n)
+        numbers = f"{_real(p)} {_term(c)} {_term(d)} {_q(p)} {_q(ratio)}"
+        return None if terms is None else f"field_of_power {numbers} {nat(terms)} {_bits(n)}%positive"
+
+    return tactic
+
+
+def _type1(node: Node) -> Tactic | None:
+    found = _scaled_log(node)
+    if found is None or found[0] != 1 or found[1].op != "+":
+        return None
+    one, square = found[1].args
+    if exact_value(one, {}) != 1 or square.op != "**" or exact_value(square.args[1], {}) != 2:
+        return None
+    line = _line(square.args[0])
+    if line is None or exact_value(line[0], {}) != 0:
+        return None
+    k, k2 = line[1], _square(line[1])
+    if k2 is None or k2 * MOST_TERMS**2 < 1:
+        return None
+    c2 = 1 / k2
+    first = isqrt(-(-(8 * c2 + 1) // 8)) + 1  # its square is at least c2 + 1/8
+
+    def arc(inside: Fraction, j: int) -> arb:
+        root = _ball(inside).sqrt()
+        return (root / _ball(j - Fraction(1, 2))).atan() / root
+
+    def tactic(epsilon: Fraction, n: int) -> str | None:
+        terms = _enough(
+            lambda t: 1 / _ball(t * t + c2),
+            lambda j: arc(c2 + Fraction(1, 4), j),
+            lambda j: arc(c2, j),
+            first,
+            epsilon,
+            n,
+        )
+        if terms is None:
+            return None
+        return f"field_of_type1 {_term(k)} {_q(c2)} {first}%Z {nat(terms)} {_bits(n)}%positive"
+
+    return tactic
+
+
+def _square(k: Node) -> Fraction | None:
+    """k**2 where it is plainly rational: k a number, or 2**x with 2 x whole."""
+    exact = exact_value(k, {})
+    if exact is not None:
+        return exact * exact or None
+    power = exact_value(k.args[1], {}) if k.op == "**" and exact_value(k.args[0], {}) == 2 else None
+    return Fraction(2) ** int(2 * power) if power is not None and (2 * power).denominator == 1 else None
+
+
+def _enough(
+    term: Callable[[int], arb], low: Callable[[int], arb], high: Callable[[int], arb],
+    first: int, epsilon: Fraction, n: int,
+) -> int | None:  # fmt: skip
+    """How many terms settle the field n, by the comparisons of proofs/TailCheck.v; None if none of TERMS does."""
+    with ctx.workprec(_bits(n) - 10):
+        e = _ball(epsilon)
+        for count in (max(number, first) for number in TERMS):
+            heads = [arb(0)]
+            for t in range(count):
+                heads.append(heads[-1] + term(t))
+            least, most = heads[-1] + low(count), heads[-1] + high(count)
+            if n <= count:
+                settled = (1 - e) * most < heads[n] and (1 - e) * least >= heads[n - 1]
+            else:
+                settled = high(n) < e * least and low(n - 1) >= e * most
+            if settled:
+                return count
+    return None
