@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farfield.commands.options import Flag, Json, SetParameters, values
+from farfield.training.processes import leave_group
 from farfield.training.run import read_settings, train
 from farfield.training.settings import Settings, settings_from
 
@@ -62,6 +63,8 @@ def train_command(
         settings, out, device=device, shard=shard, recompute=recompute, compile=compile,
         progress=not quiet, log_to=log_to,
     )  # fmt: skip
+    if "RANK" in os.environ:
+        leave_group()
     if as_json and os.environ.get("RANK", "0") == "0":
         last = {name: value for line in result.metrics for name, value in line.items()}
         print(json.dumps({"run": str(result.run), "step": result.step, "finished": result.finished, **last}))

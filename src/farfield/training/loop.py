@@ -103,7 +103,8 @@ class Loop:
         for batch, divisor, synchronised in self._micro_batches():
             with synchronised:
                 with self._arithmetic():
-                    loss = self.forward(**batch, use_cache=False).loss
+                    # as a tuple: FSDP looks at all fields of an output, and logits are computed when looked at
+                    loss = self.forward(**batch, use_cache=False, return_dict=False)[0]
                 loss = loss / divisor if divisor else loss * 0.0
                 accelerator.backward(loss)
             total += loss.detach()
@@ -191,7 +192,8 @@ class Loop:
             pieces = [ids[i * length : i * length + length + 1].astype(np.int64) for i in (rows or [0])]
             batch = torch.from_numpy(np.stack(pieces)).to(self.processes.device)
             with self._arithmetic():
-                loss = self.model(input_ids=batch[:, :-1], shift_labels=batch[:, 1:], use_cache=False).loss
+                inputs, targets = batch[:, :-1], batch[:, 1:]
+                loss = self.model(input_ids=inputs, shift_labels=targets, use_cache=False, return_dict=False)[0]
             total += torch.tensor([float(loss) * len(rows), len(rows)], dtype=torch.float64, device=total.device)
         self.model.train()
         if self.divided:

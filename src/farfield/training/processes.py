@@ -69,3 +69,11 @@ class Processes:
     def sum(self, values: torch.Tensor) -> torch.Tensor:
         """The sum of a tensor over the processes."""
         return values if self.count == 1 else self.accelerator.reduce(values, reduction="sum")
+
+
+def leave_group() -> None:
+    """Part from the other processes in good order, at the end of the last run of this one."""
+    import torch
+
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
