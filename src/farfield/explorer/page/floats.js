@@ -17,6 +17,7 @@ export const RULES = {
   floor: Math.floor,
   min: Math.min,
   max: Math.max,
+  mod: (a, b) => a - b * Math.floor(a / b),
   tanh: Math.tanh,
   sigmoid: (a) => 1 / (1 + Math.exp(-a)),
   softplus: (a) => Math.max(a, 0) + Math.log1p(Math.exp(-Math.abs(a))),

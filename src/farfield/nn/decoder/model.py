@@ -11,7 +11,6 @@ Shapes: B samples, N tokens, D width, H heads, V words.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import torch
@@ -186,18 +185,6 @@ class FarfieldDecoder(PreTrainedModel):
         return self._answer(BaseModelOutputWithPast(last_hidden_state=x, **more), return_dict)
 
 
-class CausalOutput(CausalLMOutputWithPast):
-    """The output of a causal model whose logits, where there is a loss, are computed when someone asks for them."""
-
-    _logits: Callable[[], Tensor] | None = None
-
-    def __getattribute__(self, name: str) -> Any:
-        value = super().__getattribute__(name)
-        if name == "logits" and value is None and (compute := super().__getattribute__("_logits")) is not None:
-            return compute()
-        return value
-
-
 class FarfieldForCausalLM(FarfieldDecoder, GenerationMixin):
     """The decoder and its loss. With labels it keeps no logits, which is what saves the memory."""
 
@@ -243,20 +230,15 @@ class FarfieldForCausalLM(FarfieldDecoder, GenerationMixin):
             input_ids=input_ids, inputs_embeds=inputs_embeds, attention_mask=attention_mask, position_ids=position_ids,
             window=window, sample_seeds=sample_seeds,
         )  # fmt: skip
-
-        def logits() -> Tensor:
-            kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
-            return nn.functional.linear(x[:, kept], self.embedding.weight)
-
         if targets is None:
-            return self._answer(CausalLMOutputWithPast(logits=logits(), **more), return_dict)
+            kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
+            logits = nn.functional.linear(x[:, kept], self.embedding.weight)
+            return self._answer(CausalLMOutputWithPast(logits=logits, **more), return_dict)
         check_targets(targets, self.config.vocab_size)
         loss = vocabulary_loss(x.flatten(0, 1), self.embedding.weight, targets.flatten())
         if num_items_in_batch is not None:
             loss = loss * ((targets != -100).sum() / num_items_in_batch)
-        output = CausalOutput(loss=loss, **more)
-        output._logits = logits
-        return self._answer(output, return_dict)
+        return self._answer(CausalLMOutputWithPast(loss=loss, **more), return_dict)
 
     @torch.no_grad()
     def token_losses(self, input_ids: Tensor, *, attention_mask: Tensor | None = None, window: Window = None) -> Tensor:

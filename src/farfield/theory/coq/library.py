@@ -37,7 +37,7 @@ class Acceptance:
 
 def sources() -> Path:
     """The folder with the sources: inside the installed package, or proofs/ of the repository."""
-    packaged = Path(__file__).parent / "library"
+    packaged = Path(__file__).parent / "proofs"
     folder = packaged if packaged.is_dir() else Path(__file__).parents[4] / "proofs"
     if not (folder / "Emit.v").is_file():
         raise ValueError(f"the sources of the Coq library are missing: there is no {folder}")
