@@ -57,7 +57,7 @@ _SIGNS = {
     "{": "write round brackets",
 }
 _TOKEN = re.compile(
-    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
+    r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<sign>\*\*|//|<=|>=|[-+*/(),<>])|(?P<space>[ \t]+)"
 )
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]*")

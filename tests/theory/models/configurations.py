@@ -1,9 +1,10 @@
 """Published configurations of models that people run, with what is right about each.
 
-The fields were not compared with the files on the hub: to be done with network. Where a row names a document, that was
-read; the maximum length of Command R7B is the default of its class. Each row: the model on the hub, the fields that matter here, and the truth: layers that are local (how many of which
-window), heads, heads whose keys are kept, width of a head, and mebibytes of cache at 32,768 tokens with the windows and
-without, worked out by hand as layers x 2 x key heads x width x 2 bytes x tokens / 2^20.
+The fields were not compared with the files on the hub: to be done with network. Where a row names a document, an
+excerpt of it was; the maximum length of Command R7B is the default of its class. Each row: the model on the hub, the
+fields that matter here, and the truth: layers that are local (how many of which window), heads, heads whose keys are
+kept, width of a head, and mebibytes of cache at 32,768 tokens with the windows and without, worked out by hand as
+layers x 2 x key heads x width x 2 bytes x tokens / 2^20.
 """
 
 from __future__ import annotations
