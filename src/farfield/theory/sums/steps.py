@@ -46,13 +46,17 @@ class Blocks(Series):
 
     def _level(self, t: int) -> int:
         """floor(g(t)), exactly."""
-        with ctx.workprec(64 + t.bit_length()):
-            value = compiled(self.inner)(arb(fmpz(t)), False)
-            whole = value.floor().unique_fmpz()
-        if whole is not None:
-            return int(whole)
-        near = int((value.mid() + arb("0.5")).floor().unique_fmpz())
-        return near if sign_at(Node("-", (self.inner, _whole(near))), t) >= 0 else near - 1
+        for bits in (64, 1024, 1 << 14):  # a large value, such as t**1000, has many digits
+            with ctx.workprec(bits + t.bit_length()):
+                value = compiled(self.inner)(arb(fmpz(t)), False)
+                whole = value.floor().unique_fmpz()
+                nearest = (value.mid() + arb("0.5")).floor().unique_fmpz() if value.rad() < 0.25 else None
+            if whole is not None:
+                return int(whole)
+            if nearest is not None:
+                near = int(nearest)
+                return near if sign_at(Node("-", (self.inner, _whole(near))), t) >= 0 else near - 1
+        raise UndecidedError("the steps of the formula are too large to be told apart")
 
     def _next_edge(self, edge: int) -> int:
         level = self._level(edge)
@@ -73,9 +77,9 @@ class Blocks(Series):
         small = self.weight(self.start).abs_upper() * arb(2) ** -ctx.prec
         checked = 1
         while True:
-            if len(self._edges) >= checked:
+            if len(self._edges) >= checked and self._edges[-1] >= 2:  # the bound is one of distances from 2 on
                 with ctx.workprec(_LOW):
-                    rest = self._far(arb(fmpz(max(self._edges[-1], 2))).log())
+                    rest = self._far(arb(fmpz(self._edges[-1])).log())
                 if rest is not None and rest <= small:
                     break
                 checked = len(self._edges) + 1 + len(self._edges) // 8
