@@ -81,7 +81,7 @@ FAMILIES: tuple[Family, ...] = (
     _rope("GPT-J", "gpt-?j", "Wang, Komatsuzaki 2021"),
     _mixed("GPT-2", "(distil)?gpt-?[12]|cerebras-gpt|dialogpt", _LEARNED, "Radford et al. 2019"),
     _mixed("GPT-3", "gpt-?3", _LEARNED, "Brown et al. 2020, arXiv:2005.14165"),
-    _mixed("GPT", "gpt|chat-?gpt|claude|gemini|grok", "positions that differ between its models or are not published", "no source"),
+    _mixed("GPT", "gpt|chat-?gpt|claude|gemini|grok", "positions that differ or are not published", "no source"),
     _mixed("OPT", "opt", _LEARNED, "Zhang et al. 2022, arXiv:2205.01068"),
     _mixed("StarCoder 2", "starcoder-?2", "RoPE in a window of 4096", "Lozhkov et al. 2024, arXiv:2402.19173"),
     _mixed("StarCoder", "starcoder|santacoder|gpt-?big-?code", _LEARNED, "Li et al. 2023, arXiv:2305.06161"),
