@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from farfield.theory.coq.library import compile_library, coqc, write_library
 
+sys.path.insert(0, str(Path(__file__).parent))  # the generator and what the tests share stand beside them
 Check = Callable[[str, str], subprocess.CompletedProcess[str]]
 
 

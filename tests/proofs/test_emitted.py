@@ -9,20 +9,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import mpmath
 import pytest
+from blocks import accepted, refusals
 
 import farfield as ff
 from farfield.formula import parse
 from farfield.formula.functions import CALLS, DERIVED, OPERATIONS
 from farfield.theory.coq.fields import field_theorems
 from farfield.theory.coq.files import LIBRARY_VERSION, certificate_term, file_text
-from farfield.theory.coq.library import coqc
 from farfield.theory.coq.terms import weight_term
 from farfield.theory.errors import OutsideCoqError
 
@@ -32,23 +31,6 @@ FARFIELD = Path(sys.executable).with_name("farfield")
 NAMED = [name for name, encoding in ff.ENCODINGS.items() if encoding.formula is not None]
 Check = Callable[[str, str], subprocess.CompletedProcess[str]]
 pytestmark = pytest.mark.xdist_group("coq")  # the library is compiled once
-
-
-def accepted(library: Path, folder: Path, blocks: dict[str, str]) -> None:
-    """Coq accepts all blocks, in two files at once; the error names the block."""
-    names = list(blocks)
-    files = []
-    for i, some in enumerate((names[::2], names[1::2])):
-        files.append(folder / f"blocks_{i}.v")
-        modules = [f"Block_{names.index(name)}" for name in some]
-        files[-1].write_text(file_text([blocks[name] for name in some], modules), encoding="utf-8")
-    with ThreadPoolExecutor(2) as pool:
-        for path, done in zip(files, pool.map(lambda file: coqc(library, file), files), strict=True):
-            lines = path.read_text(encoding="utf-8").splitlines()
-            where = re.search(r"line (\d+)", done.stderr)
-            before = [] if where is None else [x for x in lines[: int(where[1])] if x.startswith("Module Block_")]
-            which = names[int(before[-1].removeprefix("Module Block_").rstrip("."))] if before else ""
-            assert done.returncode == 0, f"{which}: {done.stderr[-800:]}"
 
 
 def of_the_zoo() -> dict[str, str]:
@@ -184,12 +166,6 @@ def is_false(text: str, claim: dict[str, Any]) -> bool:
         if gap > 1e-3 if claim["claim"] == "upper" else gap < -1e-3:
             return True
     return False
-
-
-def refusals(done: subprocess.CompletedProcess[str]) -> int:
-    """How many commands failed because the checker computed false, and not for another reason."""
-    said = " ".join((done.stdout + done.stderr).split())
-    return said.count('The term "eq_refl" has type "true = true" while it is expected to have type "')
 
 
 TRUE = [

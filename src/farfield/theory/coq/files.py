@@ -7,7 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from farfield.formula import Formula, parse
+from farfield.theory.checker.examination import examine
 from farfield.theory.checker.wording import wording
+from farfield.theory.coq.cancellation import needs_cancellation
 from farfield.theory.coq.families import family_theorem
 from farfield.theory.coq.terms import nat, rational, weight_term, wrapped
 from farfield.theory.errors import OutsideCoqError
@@ -63,8 +65,13 @@ def verdict_block(
 
 
 def _concrete(formula: Formula, verdict: str, certificate: Mapping[str, Any] | None, start: int) -> str:
+    if certificate is not None and certificate["claim"] == "part":
+        part = certificate["part"]  # a bound of one summand from below is one of the sum
+        certificate = part if examine(formula, verdict, part, start=start) else certificate
     claim, term = certificate_term(certificate), weight_term(formula)
     assert certificate is not None
+    if needs_cancellation(formula, certificate):
+        raise OutsideCoqError("logarithms or roots of its slopes must cancel exactly, and Coq has them as intervals")
     series = "b" if not start else f"(fun n => b ({nat(start)} + n)%nat)"
     no = "" if verdict == "converges" else "~ "
     lines = [

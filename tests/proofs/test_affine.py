@@ -1,0 +1,101 @@
+"""Sums and products of logarithms, powers and exponentials of affine arguments: what is emitted, Coq accepts."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from affine import formula, ladder, verdicts
+from blocks import accepted, refusals
+
+import farfield as ff
+from farfield.formula import parse
+from farfield.theory.coq.files import certificate_term, file_text
+from farfield.theory.coq.terms import weight_term
+from farfield.theory.errors import OutsideCoqError
+
+Check = Callable[[str, str], subprocess.CompletedProcess[str]]
+pytestmark = pytest.mark.xdist_group("coq")
+WHY = ("must cancel exactly", "one by one")  # what docs/proofs.md says is outside
+
+
+def emitted(verdict: ff.Verdict) -> str | None:
+    """The proof of a verdict, or None where it is refused for a reason that the documentation gives."""
+    try:
+        return verdict.coq_block()
+    except OutsideCoqError as error:
+        if not any(why in str(error) for why in WHY):
+            raise
+        return None
+
+
+def test_two_of_each_rung_and_direction_are_accepted(library: Path, tmp_path: Path) -> None:
+    blocks: dict[str, str] = {}
+    count: Counter[tuple[int, str]] = Counter()
+    for verdict in itertools.chain(itertools.islice(verdicts(1, formula), 12), verdicts(2, ladder)):
+        certificate, block = verdict.certificate, emitted(verdict)
+        assert certificate is not None
+        kind = (certificate.get("depth", 0), verdict.verdict)
+        if block is not None and count[kind] < 2:
+            count[kind] += 1
+            blocks[f"{verdict.formula} from {verdict.start}"] = block
+        if len(blocks) == 12:
+            break
+    assert set(count.values()) == {2}
+    accepted(library, tmp_path, blocks)
+
+
+@pytest.mark.long
+def test_one_hundred_and_fifty_are_accepted(library: Path, tmp_path: Path) -> None:
+    blocks, refused = {}, 0
+    for verdict in verdicts(3):
+        block = emitted(verdict)
+        refused += block is None
+        if block is not None:
+            blocks[f"{verdict.formula} from {verdict.start}"] = block
+        if len(blocks) == 150:
+            break
+    assert refused <= 15
+    accepted(library, tmp_path, blocks)
+
+
+# ------------------------------------------------------------------------------------------------------ cancellation
+CANCELLING = [
+    "weight: log(2*t + 3) - log(2*t + 2)", "weight: (2*t + 3)**(1/2) - (2*t + 2)**(1/2)",
+    "-(2*t + 3)*log(2*t + 3) + (2*t + 3)*log(2*t + 2)", "weight: 5/4*(log(1/3*t + 5/2)**2 - log(1/3*t + 1)**2)",
+]  # fmt: skip
+HARMLESS = [  # exact there, or too small to matter, or no difference at all
+    "weight: log(t + 3) - log(t + 2)", "weight: (t + 3)**(3/2) - (t + 2)**(3/2)", "-2*log(3*t + 1)",
+    "-log(t + 3)*log(t + 2) + log(t + 2)**2", "weight: (log(2*t + 3) - log(2*t + 2))*(t + 1)**(-2)",
+    "-log(t + 3)*(log(2*t + 3) - log(2*t + 2)) - log(log(2*t + 3))", "weight: 1/(2*t + 3) - 1/(2*t + 4)",
+]  # fmt: skip
+
+
+def test_where_irrational_constants_must_cancel_nothing_is_emitted_and_coq_would_refuse(check_file: Check) -> None:
+    lines = []
+    for i, text in enumerate(CANCELLING):
+        verdict = ff.check(text)
+        with pytest.raises(OutsideCoqError, match="must cancel exactly"):
+            verdict.coq_block()
+        claim = f"certifies ({certificate_term(verdict.certificate)}) b_{i}"
+        lines.append(f"Definition b_{i} (t : nat) : R := {weight_term(parse(text))}.")
+        lines.append(f"Fail Definition no_{i} : {claim} := ltac:(certify 40%positive).")
+    done = check_file("cancelling", file_text(["\n".join(lines) + "\n"]))
+    assert done.returncode == 0, done.stderr[-800:]
+    assert refusals(done) == len(CANCELLING)
+
+
+def test_other_differences_and_a_bound_of_one_summand_are_accepted(library: Path, tmp_path: Path) -> None:
+    blocks = {text: ff.check(text).coq_block() for text in HARMLESS}
+    text = (
+        "weight: 1/16/(2 - 7/5*t)**2/(log(t + 7)**2 - log(t + 1)**2) + 2/log(1/3*t + 4)*exp(-(2*t + 3))"
+        " + 1/100*log(log(1/2*t + 5/2))**(3/2)*log(1/16*t + 5/2)"
+    )
+    verdict = ff.check(text, start=20)
+    assert verdict.certificate is not None
+    assert verdict.certificate["claim"] == "part"  # a bound of one summand from below is one of the sum
+    accepted(library, tmp_path, {**blocks, text: verdict.coq_block()})
