@@ -19,7 +19,7 @@ FORMULAS = [  # after `check`; the sentence must have this part
     ("-t//2", "floor"), ("-t % 2", "'%'"), ("-t & 2", "'&'"), ("-t; rm", "';'"), ("-t # slope", "'#'"), ("-'t'", "'"),
     ("-1e999*t", "beyond"), ("-" + "1" * 80 + "*t", "digits"), ("-log(t)", "t = 0"), ("-1/t", "t = 0"),
     ("-log(t-5)", "t"), ("log(-1)", ""), ("1/0", ""), ("-inf", "where"), ("inf", "-inf"), ("nan", "nan"),
-    ("oo", "-inf"), ("-i*t", "t"), ("t < 5", "where"), ("where(t, 1, 2)", "where"), ("where(t<5, 1)", "','"),
+    ("oo", "-inf"), ("t < 5", "where"), ("where(t, 1, 2)", "where"), ("where(t<5, 1)", "','"),
     ("where(t<5)", "','"), ("if(t<5,1,2)", "where"), ("sum(t)", "sum("), ("sum(t, j)", "','"),
     ("sum(t, t, 1, 2)", "index"),
     ("sum(j*t, j, 1, t)", "bounds"), ("sum(j*t, j, 1, 1e9)", "terms"), ("(" * 60 + "t" + ")" * 60, "deep"),

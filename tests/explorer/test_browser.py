@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from farfield.theory.verdict.convergence import check
+
 CHROMIUM = Path("/usr/bin/chromium")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason=f"{CHROMIUM} is not installed")
@@ -431,6 +433,27 @@ def test_exact_fields_are_downloaded_with_all_their_digits(page, explorer, tmp_p
     saved.value.save_as(tmp_path / "fields.csv")
     rows = dict(csv.reader((tmp_path / "fields.csv").read_text(encoding="utf-8").splitlines()))
     assert rows["1e-6"] == "566653627067171504136993448885073028381903716378017516978676"
+
+
+def test_the_file_for_coq_is_downloaded_beside_the_proof(page, explorer, tmp_path):
+    visit(page, explorer, "#f=kerple-log&set=p%3D3/2&set=a%3D1")
+    with page.expect_download() as saved:
+        card(page).locator(".proof").get_by_role("button", name="Coq file").click()
+    saved.value.save_as(tmp_path / saved.value.suggested_filename)
+    text = (tmp_path / "farfield_kerple_log.v").read_text(encoding="utf-8")
+    assert text == check("kerple-log", parameters={"p": "3/2", "a": "1"}).coq()
+
+
+def test_where_coq_has_no_file_a_sentence_takes_the_place_of_the_button(page, explorer):
+    visit(page, explorer, "#f=rope")
+    button = card(page).locator(".proof").get_by_role("button", name="Coq file")
+    button.click()
+    expect(card(page).locator(".coq")).to_have_text(
+        "there is nothing to prove of rope in Coq: the theorem does not apply to it"
+    )
+    expect(button).to_have_count(0)
+    formula(page).fill("-t/9")  # another proof, which has one
+    expect(button).to_be_enabled()
 
 
 def test_the_figures_are_read_with_the_keyboard(page, explorer):

@@ -170,6 +170,9 @@ def test_a_typed_formula_gets_the_same_answers_as_elsewhere(page):
     for formula in FORMULAS:
         same(page, formula)
     window = [("f", "alibi"), ("heads", "8"), ("head", "3"), ("epsilon", "0.02"), ("bound", "3")]
+    for formula in ("-t/7", "-mod(t, 2)*t"):
+        asked = [("f", formula), ("heads", "8")]
+        assert page.evaluate(ASK, ["coq", [list(one) for one in asked]]) == native("coq", asked)
     assert page.evaluate(ASK, ["window", [list(one) for one in window]]) == native("window", window)
     design = [("f", "-k*t"), ("reach", "4096"), ("epsilon", "0.01")]
     assert page.evaluate(ASK, ["design", [list(one) for one in design]]) == native("design", design)

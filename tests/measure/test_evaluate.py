@@ -105,6 +105,7 @@ def test_evaluate_shows_both_protocols_the_curve_and_the_verdict(run, capsys, tm
 
 def test_a_second_call_goes_on_where_the_first_stopped(text, tmp_path, monkeypatch):
     model, some = our_model(), text(200)
+    model.identity = {"weights": "these"}
     whole = evaluate(model, some, "1x,2x,4x", window=8)
     measured = []
     real = perplexity.measure
@@ -131,6 +132,7 @@ def test_a_second_call_goes_on_where_the_first_stopped(text, tmp_path, monkeypat
 
 def test_a_damaged_result_is_measured_again(text, tmp_path):
     model, some = our_model(), text(100)
+    model.identity = {"weights": "these"}
     first = evaluate(model, some, "1x", out=tmp_path)
     assert first.saved is not None
     first.saved.write_text('{"about": 3, "rows": [{"length"')

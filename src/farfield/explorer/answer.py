@@ -6,6 +6,7 @@ cut off alone, and what was proven before it stays.
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +21,7 @@ from farfield.explorer.parameters import Slider, sliders
 from farfield.explorer.question import Question
 from farfield.formula import Formula, build
 from farfield.formula.mathml import mathml
-from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.errors import DivergenceError, OutsideCoqError, UndecidedError
 from farfield.theory.fields.comparison import compare
 from farfield.theory.fields.design import design
 from farfield.theory.fields.law import law
@@ -112,6 +113,17 @@ def code(q: Question) -> dict[str, Any]:
     """The commands and the lines of Python that give the same."""
     one = subject(q)
     return lines.code(one.encoding, q.formula.strip(), one.values, q, one.verdict.verdict)
+
+
+def coq(q: Question) -> dict[str, Any]:
+    """The proof as a file for Coq, with a name that Coq accepts; where there is none, `why` says it."""
+    one = subject(q)
+    ending = f"_{one.encoding.name}" if one.encoding.name in ENCODINGS else ""
+    try:
+        text = one.verdict.coq()
+    except OutsideCoqError as error:
+        return {"file": None, "text": None, "why": str(error)}
+    return {"file": re.sub(r"[^A-Za-z0-9_]", "_", f"farfield{ending}") + ".v", "text": text, "why": None}
 
 
 def fields(q: Question) -> dict[str, Any]:
@@ -295,6 +307,7 @@ def _too_far(weights: Any, q: Question) -> bool:
 _ANSWERS = {
     "verdict": verdict,
     "code": code,
+    "coq": coq,
     "fields": fields,
     "window": window,
     "drawn": drawn,

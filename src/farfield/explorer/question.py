@@ -18,6 +18,7 @@ _ONE = {"f", "set", "heads", "head", "from"}  # one encoding, its parameters and
 _FIELDS = {
     "verdict": _ONE,
     "code": _ONE | {"epsilon", "bound"},
+    "coq": _ONE,
     "fields": _ONE | {"epsilon", "skip"},
     "window": _ONE | {"context", "epsilon", "bound"},
     "drawn": _ONE | {"context"},

@@ -125,7 +125,7 @@ def answers() -> dict[str, Any]:
     usual = [("heads", "8"), ("head", "8")]
     for name, encoding in ENCODINGS.items():
         own = [("f", name), *usual, ("from", "0")]
-        asked = [("verdict", own), ("code", [*own, ("epsilon", "0.01"), ("bound", "5")])]
+        asked = [("verdict", own), ("coq", own), ("code", [*own, ("epsilon", "0.01"), ("bound", "5")])]
         if encoding.formula is not None:
             asked += [
                 ("fields", [*own, ("epsilon", "0.01")]),

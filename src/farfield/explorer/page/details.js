@@ -1,6 +1,7 @@
 // The lower part of an encoding: proof, receptive fields, window, heat map, all heads, and the same in a terminal.
 
-import { copy, el, put, steps } from "./dom.js";
+import { ask } from "./backend.js";
+import { copy, el, put, say, steps } from "./dom.js";
 import { swatch } from "./entry.js";
 import { heatMap } from "./heat.js";
 import { colours } from "./looks.js";
@@ -67,7 +68,8 @@ export class Details {
 
   #showProof(verdict) {
     this.proofName.textContent = verdict.verdict === "converges" || verdict.verdict === "diverges" ? "Proof" : "Why";
-    put(this.steps, steps(verdict.steps), el("button", { type: "button", click: (e) => copy(verdict.latex, e.target) }, "Copy as LaTeX"));
+    const latex = el("button", { type: "button", click: (e) => copy(verdict.latex, e.target) }, "Copy as LaTeX");
+    put(this.steps, steps(verdict.steps), el("div", { class: "buttons" }, latex, coqButton(JSON.parse(this.encoding.parts.verdict.key))));
   }
 
   #showNumbers() {
@@ -119,6 +121,26 @@ export class Details {
     put(this.copies, button("command", command), button("Python", found.python));
     put(this.lines, el("pre", { tabindex: "0" }, command), el("pre", { tabindex: "0" }, found.python));
   }
+}
+
+// The proof as a file for Coq, asked for when somebody wants it; where there is none, a sentence takes the button's place.
+function coqButton(fields) {
+  const tell = (sentence, ...before) => { put(place, ...before, el("p", { class: "note" }, sentence)); say(sentence); };
+  const write = async () => {
+    button.disabled = true;
+    try {
+      const { file, text, why } = await ask("coq", fields);
+      if (!place.isConnected) return; // another proof is shown by now
+      if (why) tell(why);
+      else download(new Blob([text], { type: "text/plain" }), file, button);
+    } catch (error) {
+      tell(error.message, button);
+    }
+    button.disabled = false;
+  };
+  const button = el("button", { type: "button", click: write }, "Coq file");
+  const place = el("div", { class: "coq" }, button);
+  return place;
 }
 
 function fieldCsv(encoding) {
