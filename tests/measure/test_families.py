@@ -245,7 +245,7 @@ def test_attention_that_is_not_what_it_seems_is_refused():
     for layer in network.model.layers:
         own = layer.self_attn.o_proj.forward
         layer.self_attn.o_proj.forward = lambda x, own=own, a=layer.self_attn: (
-            own(x) * (2.0 if a.config._attn_implementation == "farfield" else 1.0)
+            own(x) * (2.0 if a.config._attn_implementation == "farfield-measured" else 1.0)
         )
     with pytest.raises(HiddenAttentionError, match="cannot be followed"):
         by_attention(as_model(network, "odd", training_length=N), TEXT, N, chunks=1)

@@ -63,10 +63,15 @@ def train_command(
         settings, out, device=device, shard=shard, recompute=recompute, compile=compile,
         progress=not quiet, log_to=log_to,
     )  # fmt: skip
-    if "RANK" in os.environ:
-        leave_group()
+    left = "RANK" in os.environ and leave_group()
     if as_json and os.environ.get("RANK", "0") == "0":
         last = {name: value for line in result.metrics for name, value in line.items()}
         print(json.dumps({"run": str(result.run), "step": result.step, "finished": result.finished, **last}))
-    if result.signal:
-        sys.exit(128 + result.signal)
+    status = 128 + result.signal if result.signal else 0
+    if left:
+        # All is saved. The threads of a group that is gone abort the interpreter's own way out now and then.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    if status:
+        sys.exit(status)

@@ -22,7 +22,7 @@ from farfield.measure.inputs import AttentionInputs, narrower
 from farfield.measure.models import Model, Visit, Window
 from farfield.measure.own_attention import OWN, attended, own_bias
 
-NAME = "farfield"  # under which transformers knows our attention
+NAME = "farfield-measured"  # under which transformers knows the attention that is looked at
 TRIED = 24  # tokens on which our attention must agree with the model's own
 _UNKNOWN = ("position_bias", "head_mask")  # what an attention may ask for that ours does not do
 _watched: ContextVar[tuple[Window, Visit | None]] = ContextVar("watched", default=(None, None))

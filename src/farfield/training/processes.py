@@ -71,9 +71,11 @@ class Processes:
         return values if self.count == 1 else self.accelerator.reduce(values, reduction="sum")
 
 
-def leave_group() -> None:
-    """Part from the other processes in good order, at the end of the last run of this one."""
+def leave_group() -> bool:
+    """Part from the other processes in good order, at the end of the last run of this one; whether there were any."""
     import torch
 
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
+    if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return False
+    torch.distributed.destroy_process_group()
+    return True

@@ -508,7 +508,7 @@ def test_what_is_undefined_only_far_out_gets_no_verdict(text):
 
 # ------------------------------------------------------------------------------------------------- the contract
 def test_unknown_parameters_and_names_are_refused():
-    with pytest.raises(FormulaError):
+    with pytest.raises(ValueError, match="no parameter 'slope': its parameters are k"):
         check("alibi", parameters={"slope": 1})
     with pytest.raises(FormulaError):
         check("alibbi")
