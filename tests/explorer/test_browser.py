@@ -404,6 +404,8 @@ def test_every_figure_can_be_saved(page, explorer, tmp_path, name):
         page.locator("#draw summary").click()
         expect(page.locator("#figure-draw svg path").first).to_be_attached()
     expect(page.locator(".heat svg path").nth(1)).to_be_attached()
+    if name in ("receptive-field", "partial-sums", "weights"):  # numbers come in parts: wait for both encodings
+        expect(page.locator(f"#figure-{name} svg path[stroke-width='1.8']").nth(1)).to_be_attached(timeout=30_000)
     with page.expect_download() as saved:
         page.get_by_role("button", name=f"Save {name} as SVG").first.click()
     saved.value.save_as(tmp_path / "figure.svg")
