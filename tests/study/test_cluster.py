@@ -92,7 +92,7 @@ def test_a_job_that_is_asked_to_stop_or_loses_its_node_goes_on_by_itself(tmp_pat
         (text / f"{split}.txt").write_text("".join(f"{i} sheep, {i * 7 % 13} goats.\n" for i in range(2000)))
     monkeypatch.setenv("FARFIELD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    settings = preset_settings("tiny", encoding="kerple-log", corpus=str(text), steps=1500, save_every=100, log_every=10)
+    settings = preset_settings("tiny", encoding="kerple-log", corpus=str(text), steps=900, save_every=100, log_every=10)
     cell = Cell("text", "kerple-log", 0, settings, MEASUREMENTS["tiny"])
     out, job, watcher = tmp_path / "out", cell_job(cell), Phases()
     out.mkdir()
@@ -141,7 +141,7 @@ def test_a_job_that_is_asked_to_stop_or_loses_its_node_goes_on_by_itself(tmp_pat
         assert left == {"status": 0, "job": number, "restarts": "2"}
     alone = train(settings, tmp_path / "alone", progress=False, log_to="none", say=lambda line: None)
     losses = [[line["loss"] for line in lines if "loss" in line] for lines in (read_metrics(run), alone.metrics)]
-    assert len(losses[0]) == 150
+    assert len(losses[0]) == 90
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
