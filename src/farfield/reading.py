@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 64 << 20
 DEEPEST = 64
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[][{}]', re.DOTALL)
 _LONGEST_NUMBER = 400  # digits: 10**309 is no float, and a million digits take minutes
 
 
@@ -78,22 +80,9 @@ def parse_json(data: bytes | str, *, depth: int = DEEPEST) -> Any:
 def _depth(text: str) -> int:
     """The deepest nesting of brackets outside of strings."""
     deepest = now = 0
-    inside = escaped = False
-    for letter in text:
-        if inside:
-            if escaped:
-                escaped = False
-            elif letter == "\\":
-                escaped = True
-            elif letter == '"':
-                inside = False
-        elif letter == '"':
-            inside = True
-        elif letter in "[{":
-            now += 1
-            deepest = max(deepest, now)
-        elif letter in "]}":
-            now -= 1
+    for found in _STRING_OR_BRACKET.finditer(text):
+        now += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        deepest = max(deepest, now)
     return deepest
 
 

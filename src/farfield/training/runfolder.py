@@ -99,7 +99,7 @@ def as_bytes(config: dict[str, Any]) -> bytes:
 def finished_steps(run: Path) -> int | None:
     """The number of steps, if the finished model is there and whole."""
     try:
-        done = json.loads((run / FINISHED).read_bytes())
+        done = read_json(run / FINISHED)
         return int(done["step"]) if durable.sha256_of(run / MODEL) == done["sha256"] else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

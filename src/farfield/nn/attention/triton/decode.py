@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from farfield.nn.attention.triton.tiles import dot, load_rows, scores_of
+from farfield.nn.attention.triton.tiles import add_to_softmax, load_rows, scores_of
 
 
 @triton.jit
@@ -48,13 +48,7 @@ def split_kernel(
         seen = (t >= 0) & (t < window[:, None]) & here[:, None] & (p[:, None] < end) & (j[None, :] >= start)
         x = scores_of(q, k, scale, cap, CAPPED, PRECISION) + tl.load(Bias + h[:, None] * N + t, mask=seen, other=0.0)
         x = tl.where(seen, x, float("-inf"))
-        higher = tl.maximum(top, tl.max(x, 1))
-        safe = tl.where(higher == float("-inf"), 0.0, higher)
-        weight = tl.exp(x - safe[:, None])
-        shrink = tl.exp(top - safe)
-        total = total * shrink + tl.sum(weight, 1)
-        sums = sums * shrink[:, None] + dot(weight.to(v.dtype), v, PRECISION)
-        top = higher
+        top, total, sums, _, _ = add_to_softmax(x, v, top, total, sums, PRECISION)
     place = ((b * H + h) * M + i) * splits + share
     tl.store(PartTop + place, top, mask=here)
     tl.store(PartTotal + place, total, mask=here)

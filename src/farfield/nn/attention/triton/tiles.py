@@ -54,6 +54,18 @@ def store_rows(base, index, stride, count, x, D: tl.constexpr, DP: tl.constexpr)
 
 
 @triton.jit
+def add_to_softmax(x, v, top, total, sums, PRECISION: tl.constexpr):
+    """Take the logits of a tile into the running softmax; see `softmax_step` for what comes back."""
+    higher = tl.maximum(top, tl.max(x, 1))
+    safe = tl.where(higher == float("-inf"), 0.0, higher)
+    weight = tl.exp(x - safe[:, None])
+    shrink = tl.exp(top - safe)
+    total = total * shrink + tl.sum(weight, 1)
+    sums = sums * shrink[:, None] + dot(weight.to(v.dtype), v, PRECISION)
+    return higher, total, sums, weight, shrink
+
+
+@triton.jit
 def softmax_step(
     q, k, v, p, j, bias, window, start, end, scale, cap, top, total, sums,
     CAPPED: tl.constexpr, PRECISION: tl.constexpr,
@@ -65,10 +77,4 @@ def softmax_step(
     t, seen = seen_pairs(p, j, window, start, end)
     b = tl.load(bias + t, mask=seen, other=0.0)
     x = tl.where(seen, scores_of(q, k, scale, cap, CAPPED, PRECISION) + b, float("-inf"))
-    higher = tl.maximum(top, tl.max(x, 1))
-    safe = tl.where(higher == float("-inf"), 0.0, higher)
-    weight = tl.exp(x - safe[:, None])
-    shrink = tl.exp(top - safe)
-    total = total * shrink + tl.sum(weight, 1)
-    sums = sums * shrink[:, None] + dot(weight.to(v.dtype), v, PRECISION)
-    return higher, total, sums, weight, shrink
+    return add_to_softmax(x, v, top, total, sums, PRECISION)
