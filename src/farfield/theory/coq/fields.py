@@ -15,14 +15,14 @@ from flint import arb, ctx, fmpq
 
 from farfield.formula import Formula, Node, build
 from farfield.formula.algebras import ball_value, exact_value
+from farfield.theory.coq.lines import line_of
 from farfield.theory.coq.terms import ATOM, Term, nat, rational, weight_term, wrapped
 from farfield.theory.errors import OutsideCoqError
 
 MOST_DIGITS = 100  # of a receptive field
 TERMS = (30, 100, 300, 1000, 3000)  # that Coq may add up
 MOST_TERMS = 4096
-ZERO, ONE = build.ZERO, build.ONE
-Line = tuple[Node, Node]  # c and d of c + d*t
+ZERO = build.ZERO
 Tactic = Callable[[Fraction, int], str | None]  # for an epsilon and its field; None where the proof would not succeed
 
 
@@ -64,40 +64,6 @@ def _tactic(formula: Formula) -> Tactic:
 
 
 # ------------------------------------------------------------------------------------------------------------- shapes
-def _line(node: Node) -> Line | None:
-    """c and d of an expression c + d*t."""
-    if "t" not in node.free():
-        return node, ZERO
-    if node.op == "name":
-        return ZERO, ONE
-    parts = [_line(a) for a in node.args]
-    if any(part is None for part in parts):
-        return None
-    lines = [part for part in parts if part is not None]
-    if node.op == "neg":
-        return build.negative(lines[0][0]), build.negative(lines[0][1])
-    if node.op in ("+", "-"):
-        (a, b), (c, d) = lines
-        sign = build.negative if node.op == "-" else _same
-        return build.total([a, sign(c)]), build.total([b, sign(d)])
-    if node.op in ("*", "/"):
-        (a, b), (c, d) = lines
-        if d == ZERO:
-            join = build.quotient if node.op == "/" else _product
-            return join(a, c), join(b, c)
-        if node.op == "*" and b == ZERO:
-            return _product(a, c), _product(a, d)
-    return None
-
-
-def _same(node: Node) -> Node:
-    return node
-
-
-def _product(a: Node, b: Node) -> Node:
-    return ZERO if ZERO in (a, b) else build.product([a, b])
-
-
 def _scaled_log(node: Node) -> tuple[Fraction, Node] | None:
     """p and x of -p*log(x), p rational."""
     if node.op == "log":
@@ -136,7 +102,7 @@ def _bits(tokens: int) -> int:
 
 # ----------------------------------------------------------------------------------------------------------- the proofs
 def _alibi(node: Node) -> Tactic | None:
-    line = _line(node)
+    line = line_of(node)
     if line is None or exact_value(line[0], {}) != 0:
         return None
     slope = build.negative(line[1])
@@ -162,7 +128,7 @@ def _window(node: Node) -> Tactic | None:
 
 def _power_law(node: Node) -> Tactic | None:
     found = _scaled_log(node)
-    line = None if found is None else _line(found[1])
+    line = None if found is None else line_of(found[1])
     if found is None or line is None:
         return None
     p, (c, d) = found[0], line
@@ -196,7 +162,7 @@ def _type1(node: Node) -> Tactic | None:
     one, square = found[1].args
     if exact_value(one, {}) != 1 or square.op != "**" or exact_value(square.args[1], {}) != 2:
         return None
-    line = _line(square.args[0])
+    line = line_of(square.args[0])
     if line is None or exact_value(line[0], {}) != 0:
         return None
     k, k2 = line[1], _square(line[1])

@@ -71,7 +71,7 @@ def _concrete(formula: Formula, verdict: str, certificate: Mapping[str, Any] | N
     claim, term = certificate_term(certificate), weight_term(formula)
     assert certificate is not None
     if needs_cancellation(formula, certificate):
-        raise OutsideCoqError("logarithms or roots of its slopes must cancel exactly, and Coq has them as intervals")
+        raise OutsideCoqError("irrational constants of its slopes must cancel exactly, and Coq has them as intervals")
     series = "b" if not start else f"(fun n => b ({nat(start)} + n)%nat)"
     no = "" if verdict == "converges" else "~ "
     lines = [
