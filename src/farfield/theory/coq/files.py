@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from farfield.formula import Formula, parse
+from farfield.formula import Formula, Node, parse
+from farfield.formula.algebras import exact_value
+from farfield.formula.functions import WAVES
 from farfield.theory.checker.examination import examine
 from farfield.theory.checker.wording import wording
 from farfield.theory.coq.cancellation import needs_cancellation
@@ -21,7 +23,6 @@ _MISSING = {
     "mean": "its certificate compares a wave with its mean value, which the Coq library does not treat",
     "sum": "its certificate treats the summands of the weight one by one, which the Coq library does not do",
     "part": "its certificate treats the summands of the weight one by one, which the Coq library does not do",
-    "classes": "its certificate treats residue classes of distances one by one, which the Coq library does not do",
 }
 _HEADER = f"""\
 (* Written by Farfield. Needs version {LIBRARY_VERSION} of Farfield's Coq library, and Coq 8.16 with two libraries:
@@ -46,7 +47,12 @@ def file_text(blocks: list[str], names: list[str] | None = None) -> str:
 
 
 def verdict_block(
-    text: str, verdict: str, condition: str | None, certificate: Mapping[str, Any] | None, start: int
+    text: str,
+    verdict: str,
+    condition: str | None,
+    certificate: Mapping[str, Any] | None,
+    start: int,
+    envelope: Mapping[str, Any] | None = None,
 ) -> str:
     """The definitions and theorems for one verdict; OutsideCoqError says in one sentence why there are none."""
     if verdict not in ("converges", "diverges"):
@@ -55,41 +61,99 @@ def verdict_block(
     formula = parse(text)
     try:
         if formula.is_class:
-            raise OutsideCoqError("it is a class of biases, and a file speaks of one bias")
-        if formula.parameters:
-            statement, proof = family_theorem(formula, str(condition), start)
-            return f"(* {text}\n   {condition} *)\n{wrapped(statement)}\n{proof}\n"
-        return _concrete(formula, verdict, certificate, start)
+            return _class(formula, verdict, condition, start, envelope or {})
+        return _single(formula, verdict, condition, certificate, start)
     except OutsideCoqError as error:
         raise OutsideCoqError(f"no Coq proof can be written for {text[:80]}: {error}") from None
+
+
+def _single(
+    formula: Formula, verdict: str, condition: str | None, certificate: Mapping[str, Any] | None, start: int
+) -> str:
+    if formula.parameters:
+        statement, proof = family_theorem(formula, str(condition), start)
+        return f"(* {formula.text()}\n   {condition} *)\n{wrapped(statement)}\n{proof}\n"
+    return _concrete(formula, verdict, certificate, start)
+
+
+def _class(formula: Formula, verdict: str, condition: str | None, start: int, envelope: Mapping[str, Any]) -> str:
+    """The verdict on the upper envelope of a class of biases, and what follows for all of them."""
+    if envelope.get("upper") is None:
+        raise OutsideCoqError("nothing bounds this class of biases from above")
+    if verdict == "diverges" and not envelope["exact"]:
+        raise OutsideCoqError("no bias of the class attains its upper envelope, whose sum diverges")
+    upper = parse(envelope["upper"])
+    block = _single(upper, verdict, condition, envelope["certificate"], start)
+    if verdict == "converges" and not upper.parameters and not start:
+        block += "Theorem class : window_below b.\nProof. below sum. Qed.\n"
+    member = "" if verdict == "converges" else ", and one of them attains it"
+    return f"(* every bias of {formula.text()}\n   is at most {upper.text()}{member} *)\n{block}"
 
 
 def _concrete(formula: Formula, verdict: str, certificate: Mapping[str, Any] | None, start: int) -> str:
     if certificate is not None and certificate["claim"] == "part":
         part = certificate["part"]  # a bound of one summand from below is one of the sum
         certificate = part if examine(formula, verdict, part, start=start) else certificate
-    claim, term = certificate_term(certificate), weight_term(formula)
-    assert certificate is not None
-    if needs_cancellation(formula, certificate):
-        raise OutsideCoqError("irrational constants of its slopes must cancel exactly, and Coq has them as intervals")
+    if certificate is None:
+        raise OutsideCoqError("it has no certificate")
+    term = weight_term(formula)
     series = "b" if not start else f"(fun n => b ({nat(start)} + n)%nat)"
     no = "" if verdict == "converges" else "~ "
+    by_classes = certificate["claim"] == "classes"
+    said, *middle, tactic = (_by_classes if by_classes else _by_bound)(formula, verdict, certificate)
     lines = [
-        f"(* {formula.text()}{'' if not start else f', from t = {start}'}\n   {verdict}: {wording(certificate)} *)",
+        f"(* {formula.text()}{'' if not start else f', from t = {start}'}\n   {verdict}: {said} *)",
         wrapped(f"Definition b (t : nat) : R := {term}."),
-        f"Definition claim : certificate := {claim}.",
-        f"Theorem certificate_holds : certifies claim b.\nProof. certify {BITS}%positive. Qed.",
-        f"Theorem sum : {no}ex_series {series}.\nProof. verdict certificate_holds. Qed.",
+        *middle,
+        f"Theorem sum : {no}ex_series {series}.\nProof. {tactic}. Qed.",
     ]
     if not formula.weight and not start and term.startswith("exp "):
         lines.append(f"Theorem attention : {no}windowed R_NormedModule b.\nProof. windows sum. Qed.")
     return "\n".join(lines) + "\n"
 
 
-def certificate_term(certificate: Mapping[str, Any] | None) -> str:
+def _by_bound(formula: Formula, _verdict: str, certificate: Mapping[str, Any]) -> tuple[str, ...]:
+    """The certificate in words, what Coq must know before the verdict, and the tactic of the verdict."""
+    claim = certificate_term(certificate)
+    if needs_cancellation(formula, certificate):
+        raise OutsideCoqError("irrational constants of its slopes must cancel exactly, and Coq has them as intervals")
+    return (
+        wording(certificate),
+        f"Definition claim : certificate := {claim}.",
+        f"Theorem certificate_holds : certifies claim b.\nProof. certify {BITS}%positive. Qed.",
+        "verdict certificate_holds",
+    )
+
+
+def _by_classes(formula: Formula, verdict: str, certificate: Mapping[str, Any]) -> tuple[str, ...]:
+    """The same for residue classes: every class converges, or one of a bias diverges."""
+    if any(node.op in WAVES for node in formula.node.walk()):
+        raise OutsideCoqError("its certificate takes residue classes in which waves stand still, and Coq knows floors")
+    classes, modulus = certificate["classes"], certificate["modulus"]
+    said = f"by the classes of t modulo {modulus}"
+    if verdict == "converges":
+        claims = "".join(f"\n   {certificate_term(c)} ::" for c in classes)
+        return said, f"Definition claims : list certificate := ({claims} nil)%list.", f"classes claims {BITS}%positive"
+    if formula.weight and not _not_negative(formula.node):
+        raise OutsideCoqError("its certificate takes one residue class, and Coq must see that no weight is negative")
+    r = next(i for i, c in enumerate(classes) if c is not None and c["claim"] == "lower")
+    claim = f"Definition claim : certificate := {certificate_term(classes[r])}."
+    return f"{said}, for {modulus}*t + {r}", claim, f"class {nat(modulus)} {nat(r)} claim {BITS}%positive"
+
+
+def _not_negative(node: Node) -> bool:
+    """Whether a weight is seen to be 0 or more by its shape, as `nonneg` of proofs/Residues.v sees it."""
+    value = node.value
+    if node.op == "**":
+        exponent = exact_value(node.args[1], {})
+        return exponent is None or exponent.denominator != 1 or _not_negative(node.args[0])
+    if node.op in ("+", "*", "/", "where"):
+        return all(map(_not_negative, node.args[-2:]))
+    return node.op in ("name", "pi", "exp", "sqrt", "abs") or (isinstance(value, Fraction) and value >= 0)
+
+
+def certificate_term(certificate: Mapping[str, Any]) -> str:
     """The certificate as a value of Coq."""
-    if certificate is None:
-        raise OutsideCoqError("it has no certificate")
     kind = certificate["claim"]
     if kind not in _CLAIMS:
         raise OutsideCoqError(_MISSING.get(kind, f"certificates of the kind {kind!r} are not known to the Coq library"))
