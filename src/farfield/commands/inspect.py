@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Flag, Json
+from farfield.commands.options import FigurePath, Flag, Json
 from farfield.theory.models.inspection import NAMES, Inspection, inspect
 from farfield.theory.models.layers import LENGTHS, Layer
 
@@ -25,7 +24,7 @@ def inspect_command(
     corpus: str | None = None,
     tokenizer: str | None = None,
     length: int = 512,
-    figure: Path | None = None,
+    figure: FigurePath = None,
     as_json: Json = False,
 ) -> None:
     """Tell how far a model looks, from its configuration alone: no weights are fetched, and none of its code is run.
@@ -38,7 +37,7 @@ def inspect_command(
         corpus: The text of --weights: `python`, a path, or a data set of the hub.
         tokenizer: For models without one: `bytes`, a tokenizer.json, or a name on the hub.
         length: Tokens of that text.
-        figure: Write a figure of the layers here, as PNG and SVG.
+        figure: Write a figure of the layers here: .pdf, .png or .svg.
         as_json: Print one JSON object.
     """
     from farfield.data.configurations import configuration_of
