@@ -150,7 +150,7 @@ def _how_far(verdict: Verdict, seen: Summary) -> str:
         return ""
     widest = shown_number(max((h.tokens[i] for h in ready), key=lambda n: (len(n), n)))
     share = exact_epsilon(seen.epsilons[i]) * 100
-    part = f"{float(share):g} %" if share >= Fraction(1, 1000) else f"{seen.epsilons[i]} of it"
+    part = f"{float(share):g} %" if share >= Fraction(1, 1000) else seen.epsilons[i]
     word = "token" if widest == "1" else "tokens"
     where = f"; of {len(ready)} heads the widest has" if ready[0].head is not None else ", with"
     return f"{where} all but {part} of the weight within {widest} {word}"

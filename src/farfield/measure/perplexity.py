@@ -287,11 +287,10 @@ def by_position(losses: np.ndarray, length: int) -> list[dict[str, float]]:
     rows, low = [], 1
     while low <= min(length, losses.shape[1]):
         high = min(length, 1 if low == 1 else 2 * (low - 1))
-        chosen = np.broadcast_to((seen >= low) & (seen <= high), losses.shape)
-        sums, counts = blocks_of(losses * chosen), blocks_of(chosen * 1.0)
-        row = {"from": low, "to": high, "tokens": int(counts.sum()), "loss": float(sums.sum() / counts.sum())}
-        error = ratio_error(sums, counts, lambda means: means)
-        rows.append(row if error is None or not np.isfinite(error) else {**row, "error": error})
+        some = losses[:, (seen >= low) & (seen <= high)]
+        row = {"from": low, "to": high, "tokens": some.size, "loss": float(some.mean())}
+        error = ratio_error(blocks_of(some), blocks_of(np.ones_like(some)), lambda means: means)
+        rows.append(row if error is None else {**row, "error": error})
         low = high + 1
     return rows
 

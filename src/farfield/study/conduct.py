@@ -24,6 +24,7 @@ def study(
     runs: Sequence[str | Path] = (),
     precision: str | None = None,
     jobs: int | None = None,
+    device: str | None = None,
 ) -> Study:
     """Does theory predict what models do? Train encodings, measure them, and write a report.
 
@@ -41,6 +42,7 @@ def study(
         runs: Folders of finished runs; those that have the settings of this study are measured, not trained again.
         precision: Of the arithmetic in training: "float32" or "bfloat16"; the preset's unless given.
         jobs: Runs at once; one for each core or GPU unless given.
+        device: Where they run: "cpu", "cuda" (one run for each GPU), or one GPU such as "cuda:1".
 
     Returns:
         Everything that was measured; `missing` names the runs that failed.
@@ -54,7 +56,7 @@ def study(
 
     folder = Path(out)
     plan = make_plan(preset, corpora, encodings, seeds, precision, first_seed=first_seed, stands_for=stands_for)
-    run_plan(plan, folder, Silent(), jobs=jobs, runs=[Path(one) for one in runs])
+    run_plan(plan, folder, Silent(), jobs=jobs, device=device, runs=[Path(one) for one in runs])
     result = collect(plan, folder)
     save(result, folder)
     write(result, folder, command="farfield.study(...)")
@@ -69,6 +71,7 @@ def run_plan(
     cluster: Literal["local", "slurm"] = "local",
     slurm: Sequence[str] = (),
     jobs: int | None = None,
+    device: str | None = None,
     runs: Sequence[Path] = (),
     train: bool = True,
 ) -> list[Failure]:
@@ -81,6 +84,7 @@ def run_plan(
         cluster: "local" or "slurm".
         slurm: Options for SLURM, as NAME=VALUE.
         jobs: Runs at once on this machine.
+        device: Where they run: "cpu", "cuda" (one run for each GPU) or one GPU, such as "cuda:1".
         runs: Folders of finished runs to take models from.
         train: Whether to train; if not, only models that are there are measured.
     """
@@ -88,6 +92,10 @@ def run_plan(
 
     if jobs is not None and jobs < 1:
         raise ValueError(f"{jobs} runs at once were asked for; it must be at least 1.")
+    if device is not None:
+        if cluster == "slurm":
+            raise ValueError("a device is chosen on this machine only; on SLURM give --slurm gpus_per_node=1")
+        running.chosen_gpus(device)
     out.mkdir(parents=True, exist_ok=True)
     adoption.adopt(plan, out, runs)
     plan.save(out)
@@ -99,7 +107,7 @@ def run_plan(
             from farfield.study.cluster import run_slurm, slurm_options
 
             return run_slurm(out, some, watcher, slurm_options(slurm, gpus=int(plan.preset.startswith("paper"))))
-        return running.run_here(out, some, watcher, limit or jobs)
+        return running.run_here(out, some, watcher, limit or jobs, device)
 
     return running.run_study(todo, plan, out, run)
 
