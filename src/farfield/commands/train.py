@@ -56,9 +56,7 @@ def train_command(
         stored = read_settings(resume).model_dump(mode="json")
         settings = settings_from({**stored, **settings.given()}, "the options")
     if not settings.encoding and settings.start_from is None:
-        raise ValueError(
-            "Which encoding? Give --encoding with a name or a formula, --from RUN or --resume RUN."
-        )
+        raise ValueError("Which encoding? Give --encoding with a name or a formula, --from RUN or --resume RUN.")
     if out is None:
         raise ValueError("Where to? Give --out with the folder of the run.")
     result = train(

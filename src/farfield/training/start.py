@@ -38,8 +38,8 @@ def filled_in(settings: Settings, run: Path) -> Settings:
     for name in KEPT:
         if name in given and given[name] != own[name]:
             raise ValueError(
-                f"The model in {settings.start_from!r} has {name} {own[name]!r}, not {given[name]!r}: a run that starts "
-                "from it keeps what makes the model."
+                f"The model in {settings.start_from!r} has {name} {own[name]!r}, not {given[name]!r}: a run that "
+                "starts from it keeps what makes the model."
             )
     others = settings.model_dump(mode="json") if "preset" in settings.model_fields_set else own
     return settings_from({**others, **given, **{name: own[name] for name in KEPT}}, "the options")
