@@ -324,8 +324,9 @@ def test_a_class_without_a_window_says_why(text, said):
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_named_class_is_answered_with_example_values(name):
-    found = ask_class("verdict", name)
+    first = (("heads", "8"), ("head", "1"))  # the steepest slope, for those that have one
+    found = ask_class("verdict", name, *first)
     assert found["verdict"]["verdict"] == ("converges" if found["verdict"]["answer"] == "windowed" else "diverges")
-    code = ask_class("code", name)["python"]
+    code = ask_class("code", name, *first)["python"]
     exec(compile(code, name, "exec"), {})
     assert name in {entry["name"] for entry in zoo_list()}

@@ -211,13 +211,9 @@ ORDERS = {  # of two classes, or a class and a bias: whose worst case is the sma
 def test_the_order_of_classes_is_that_of_their_worst_cases(pair) -> None:
     found = compare(*pair)
     assert found.smaller == ORDERS[pair]
-    if found.smaller in ("a", "b"):
-        try:
-            small, large = (trf(text, "1e-30") for text in (pair if found.smaller == "a" else pair[::-1]))
-        except ValueError as error:
-            assert "diverges" in str(error)
-        else:
-            assert small <= large
+    if found.smaller in ("a", "b") and "between(-1, 1)" not in pair:  # which has no field at all
+        small, large = (trf(text, "1e-30") for text in (pair if found.smaller == "a" else pair[::-1]))
+        assert small <= large
 
 
 def test_reach_and_leak_are_those_of_the_worst_row() -> None:
