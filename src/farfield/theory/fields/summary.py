@@ -97,7 +97,8 @@ def _of_class(
     assert named.formula is not None
     if layers is not None:
         seen.notes.append("the reach of a model of several layers is told for one bias, not for a class of them")
-    for number, row in enumerate(named.heads(heads, given) if heads else [given], 1):
+    rows: list[Any] = list(named.heads(heads, given)) if heads else [given]
+    for number, row in enumerate(rows, 1):
         setting = {n: str(v) for n, v in row.items()}
         if set(named.formula.parameters) - set(setting):
             continue
