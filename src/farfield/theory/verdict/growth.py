@@ -20,7 +20,7 @@ from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedErro
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
 from farfield.theory.exact.values import holds
-from farfield.theory.verdict import special
+from farfield.theory.verdict import special_growth as special
 from farfield.theory.verdict.expansion import MINUS, Engine, Expansion
 from farfield.theory.verdict.monomials import UNIT
 
