@@ -24,7 +24,7 @@ def test_which_gpus_a_device_means(monkeypatch, device, there, chosen):
 @pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:7", "gpu", "cpu:0", "cuda:-1", "", "cuda:99999999"])
 def test_a_device_that_is_not_there_is_refused_before_any_work(monkeypatch, tmp_path, device):
     monkeypatch.setattr(running, "gpus", lambda: 0)
-    with pytest.raises(ValueError, match="a study runs on cpu|there is no device"):
+    with pytest.raises(ValueError, match=r"a study runs on cpu|there is no device"):
         study_command(device=device, out=tmp_path / "study")
     assert not (tmp_path / "study").exists()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from csv import writer as csv_writer
+from fractions import Fraction
 from itertools import combinations
 from typing import Annotated, Any
 
@@ -34,7 +35,7 @@ from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.comparison import Comparison, compare
 from farfield.theory.fields.law import law
 from farfield.theory.fields.pictures import curve, fields_figure
-from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, reach, smallest, whole
+from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, field_of, reach, whole
 from farfield.theory.fields.summary import shown_number
 from farfield.theory.sums.series import series, sum_json
 
@@ -137,22 +138,24 @@ def _refuse_unused(given: dict[str, str], names: tuple[str, ...]) -> None:
 
 
 def _row(label: str, formula: Formula, epsilons: list[str], context: int | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"encoding": label, "formula": formula.text()}
+    row: dict[str, Any] = {"encoding": label, "formula": formula.text(), "sum": None, "law": None, "trf": []}
     try:
-        found = series(formula)
-        row |= {"verdict": "converges", "sum": sum_json(found), "law": law(formula)}
-        row["trf"] = [{"epsilon": e, "tokens": _tokens(found, e)} for e in epsilons]
+        field = field_of(formula)
+        row["verdict"] = "converges"
+        if not formula.is_class:
+            row |= {"sum": sum_json(series(formula)), "law": law(formula)}
+        row["trf"] = [{"epsilon": e, "tokens": _tokens(field, e)} for e in epsilons]
     except DivergenceError:
-        row |= {"verdict": "diverges", "sum": None, "law": None, "trf": []}
+        row["verdict"] = "diverges"
     if context is not None:
         row["context"] = context
         row["reach"] = [{"epsilon": e, "tokens": digits(reach(formula, e, context))} for e in epsilons]
     return row
 
 
-def _tokens(found: Any, epsilon: str) -> str | None:
+def _tokens(field: Callable[[Fraction], int], epsilon: str) -> str | None:
     try:
-        return digits(smallest(found, exact_epsilon(epsilon)))
+        return digits(field(exact_epsilon(epsilon)))
     except UndecidedError:
         return None
 
@@ -184,15 +187,21 @@ def _show(console: Console, rows: list[dict[str, Any]], epsilons: list[str], con
         cells.append([e, *(_short(row["trf"][i]["tokens"]) if row["trf"] else "none" for row in rows)])
         if context is not None:
             cells.append([f"{e} in {context}", *(_short(row["reach"][i]["tokens"]) for row in rows)])
-    sums = ["B", *(f"{float(row['sum']['mid']):.10g}" if row["sum"] else "diverges" for row in rows)]
+    sums = ["B", *(f"{float(row['sum']['mid']):.10g}" if row["sum"] else _no_sum(row) for row in rows)]
     headings = ["epsilon", *(row["encoding"] for row in rows)]
     title = "receptive field in tokens, for each epsilon"
     console.print(fitting(console, headings, cells, title=title, below=[sums]))
     for row in rows:
         said = f"is {row['law']} as epsilon goes to 0" if row["law"] else "does not exist: the sum diverges"
+        if row["law"] is None and row["verdict"] == "converges":
+            said = "is the worst case over a class of biases"
         if (row["law"] or "").startswith("no "):
             said = f": {row['law']}"
         console.print(Text(f"the receptive field of {row['encoding']} {said}".replace(" :", ":")))
+
+
+def _no_sum(row: dict[str, Any]) -> str:
+    return "a class" if row["verdict"] == "converges" else "diverges"
 
 
 def _short(tokens: str | None) -> str:

@@ -6,7 +6,6 @@ GPU is given to one job at a time.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from farfield import zoo
+from farfield.reading import read_json
 from farfield.study.cell import LOGS, PREPARE, PROGRESS, SPEED, find_cell, read_record
 from farfield.study.escaping import plain
 from farfield.study.plan import Cell, Plan
@@ -133,9 +133,9 @@ def run_here(
 def progress_of(out: Path, job: Job) -> Progress:
     """How far a job is, from the file that it leaves."""
     try:
-        left = json.loads((out / PROGRESS / f"{job.name}.json").read_bytes())
+        left = read_json(out / PROGRESS / f"{job.name}.json")
         return Progress(str(left["phase"]), float(left["share"]), float(left["whole"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return Progress("starting", 0.0, 0.0)
 
 
@@ -164,9 +164,7 @@ def chosen_gpus(device: str | None) -> list[int]:
         return [] if device == "cpu" else list(range(there))
     found = re.fullmatch(r"cuda(?::([0-9]{1,4}))?", device or "")
     if found is None:
-        raise ValueError(
-            f"a study runs on cpu, cuda (every GPU) or one GPU such as cuda:1, not on {str(device)[:30]!r}"
-        )
+        raise ValueError(f"a study runs on cpu, cuda (every GPU) or a GPU such as cuda:1, not on {str(device)[:30]!r}")
     if int(found[1] or 0) >= there:
         raise ValueError(f"there is no device {device!r} here: this machine shows {there} GPUs; cpu is always there")
     return list(range(there)) if found[1] is None else [int(found[1])]
