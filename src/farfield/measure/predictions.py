@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farfield.formula import Formula, FormulaError
+from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.receptive import leak
 from farfield.theory.verdict.convergence import check
@@ -40,7 +41,7 @@ def _of_series(
         verdict = check(formula, parameters=given)
         said["verdict"] = verdict.verdict
         said["horizon"] = None if verdict.horizon is None else verdict.horizon.json()
-    with suppress(ValueError, UndecidedError):
+    with suppress(ValueError, UndecidedError), answer_in_time():
         said["leak"] = float(leak(formula, training_length, length, parameters=given))
     return said
 

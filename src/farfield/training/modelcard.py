@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ def write_card(run: Path, settings: Settings, model: Any, history: list[dict[str
 def card(settings: Settings, model: Any, history: list[dict[str, Any]], drawn: bool) -> str:
     """The text of the card."""
     parameters = sum(p.numel() for p in model.parameters())
+    made = command(settings)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", made)), default=0))  # no name of a corpus closes it
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- farfield\n---",
         f"# A decoder with the encoding {_code(settings.encoding)}",
@@ -32,7 +35,7 @@ def card(settings: Settings, model: Any, history: list[dict[str, Any]], drawn: b
         "```python\nimport farfield  # makes the model known to transformers\n"
         "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
         "model = AutoModelForCausalLM.from_pretrained(path)\ntokenizer = AutoTokenizer.from_pretrained(path)\n```",
-        "## How it was made\n\n```\n" + command(settings) + "\n```",
+        f"## How it was made\n\n{fence}\n{made}\n{fence}",
         "## The verdict on its encoding\n\n" + _verdict(settings),
         "## Curves\n\n" + (f"![Loss by step]({CURVES})\n\n" if drawn else "") + _table(history),
     ]
