@@ -110,8 +110,8 @@ def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
         from transformers.utils import logging
 
         from farfield.data.tokenizer import load_tokenizer
-        from farfield.measure.loading import is_path, load_network
         from farfield.training.devices import chosen_device
+        from farfield.training.pretrained import is_path, load_network
         from farfield.training.runfolder import TOKENIZER
     except ImportError as error:
         raise ImportError("generating text needs transformers: pip install 'farfield[train]'") from error
