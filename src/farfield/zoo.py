@@ -27,6 +27,7 @@ Value = Fraction | str | float | int  # a number, or a constant as text where it
 WIDTH = 64  # of a head, where nobody says otherwise
 MOST_HEADS = 4096
 ENTRY_POINTS = "farfield.encodings"
+_AS_NAMED = "= name"  # no formula: the name is the formula
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _WRITTEN_NAME = re.compile(r"[~.]{0,2}/?[A-Za-z][\w.]*([-/ ][\w.]+)*/?|[.~]{1,2}/?")  # words, hyphens, slashes
 _WORD = re.compile(r"[A-Za-z]{2}|^[./~]")
@@ -89,7 +90,7 @@ class Encoding:
     """
 
     name: str
-    text: str | None = ""
+    text: str | None = _AS_NAMED
     parameters: tuple[Parameter, ...] = ()
     paper: str | None = None
     source: str = ""
@@ -99,7 +100,7 @@ class Encoding:
     learn: InitVar[str | Mapping[str, Any] | None] = None
 
     def __post_init__(self, learn: str | Mapping[str, Any] | None) -> None:
-        if self.text == "":
+        if self.text == _AS_NAMED:
             known = ENCODINGS.get(self.name)
             object.__setattr__(self, "text", self.name if known is None else known.text)
             if known is not None and not self.parameters:
