@@ -131,6 +131,11 @@ def _show(console: Console, results: list[ByAttention], gradients: list[ByGradie
     for one in results:
         console.print(Text(one.sentence, style="bold"))
         _show_fields(console, one)
+        if one.learned:
+            headings = ("layer", "head", *one.learned[0].values, "verdict")
+            title = "what each head learned, and the verdict on its series"
+            rows = [list(head.cells()) for head in one.learned]
+            console.print(fitting(console, headings, rows, title=title, names=2, left=("verdict",)))
     for grad in gradients:
         for field in grad.json()["fields"]:
             spread = f"{field['erf']['0.1']} to {field['erf']['0.9']}"
