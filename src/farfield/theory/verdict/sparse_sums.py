@@ -25,7 +25,8 @@ def by_sparse_sets(formula: Formula, start: int, settle: Settle) -> Settled | No
 
 def _by(one: SparseSet, formula: Formula, start: int, settle: Settle) -> Settled | None:
     claim: dict[str, Any] = {"claim": "sparse", "base": one.base, "power": one.power, "shift": one.shift}
-    proof = [say("the weights at ", build.relation(T, "=", substitute(one.node, {"t": build.name("n")})), " and those at all other distances")]
+    there = build.relation(T, "=", substitute(one.node, {"t": build.name("n")}))
+    proof = [say("the weights at ", there, " and those at all other distances")]
     on = _tried(settle, one.along(formula), one.first(start))
     if on is not None:
         proof += [say("on the set, with n called t: ", on.steps[0]), *on.steps[1:]]
