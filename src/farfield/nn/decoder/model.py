@@ -27,7 +27,7 @@ from transformers.modeling_outputs import (
 )
 from transformers.modeling_utils import PreTrainedModel
 
-from farfield.nn.bias import Bias, T5Bias
+from farfield.nn.bias import Bias, T5Bias, start
 from farfield.nn.decoder import interface as interface  # makes attn_implementation='farfield' known
 from farfield.nn.decoder.caches import tokens_in
 from farfield.nn.decoder.config import FarfieldConfig
@@ -87,7 +87,8 @@ class FarfieldDecoder(PreTrainedModel):
                 init.zeros_(module.bias)
         elif isinstance(bias := self.position.bias, Bias) and module is bias.learned:
             for name, rule in bias.rules.items():  # drawn when it was made; again where a checkpoint has no such weight
-                init.uniform_(module[name], *rule.start)
+                if not getattr(module[name], "_is_hf_initialized", False):
+                    start(module[name], rule)
             bias.keep_in_range()
         elif isinstance(module, T5Bias):
             init.zeros_(module.table)
