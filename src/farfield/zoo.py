@@ -57,10 +57,11 @@ class PerHead:
 
 @dataclass(frozen=True)
 class Fixed:
-    """One value for all heads, from the width of a head; None if a person must give it."""
+    """One value for all heads, from the width of a head; None if a person must give it, such as the example."""
 
     rule: Callable[[int], Value] | None
     text: str
+    example: str = ""
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ _ALL = [
     Encoding(
         "window",
         "where(t < w, 0, -inf)",
-        (Parameter("w", "w >= 1", Fixed(None, "given")),),
+        (Parameter("w", "w >= 1", Fixed(None, "given", "512")),),
         "where(t <= w, 0, -inf)",
         "Beltagy et al. 2020",
         "w tokens, the token itself among them; the paper's mask keeps w + 1 (docs/errata.md, E11)",

@@ -158,7 +158,7 @@ def _tables(seen: Summary) -> list[Table]:
         columns.append(("looks convergent up to", lambda h: h.horizon_text()))
     if seen.lengths is not None:
         columns.append(("leak", lambda h: "" if h.leak is None else f"{h.leak:.3f}"))
-    if not columns:
+    if not columns or not seen.heads:
         return []
     if not single:
         names = list(seen.heads[0].parameters)

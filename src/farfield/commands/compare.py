@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from csv import writer as csv_writer
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +26,7 @@ from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.comparison import Comparison, compare
 from farfield.theory.fields.law import law
 from farfield.theory.fields.pictures import curve, fields_figure
-from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, reach, smallest, whole
+from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, field_of, reach, whole
 from farfield.theory.fields.summary import shown_number
 from farfield.theory.figures import figure_path
 from farfield.theory.sums.series import series, sum_json
@@ -116,22 +118,24 @@ def _refuse_unused(given: dict[str, str], names: tuple[str, ...]) -> None:
 
 
 def _row(label: str, formula: Formula, epsilons: list[str], context: int | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"encoding": label, "formula": formula.text()}
+    row: dict[str, Any] = {"encoding": label, "formula": formula.text(), "sum": None, "law": None, "trf": []}
     try:
-        found = series(formula)
-        row |= {"verdict": "converges", "sum": sum_json(found), "law": law(formula)}
-        row["trf"] = [{"epsilon": e, "tokens": _tokens(found, e)} for e in epsilons]
+        field = field_of(formula)
+        row["verdict"] = "converges"
+        if not formula.is_class:
+            row |= {"sum": sum_json(series(formula)), "law": law(formula)}
+        row["trf"] = [{"epsilon": e, "tokens": _tokens(field, e)} for e in epsilons]
     except DivergenceError:
-        row |= {"verdict": "diverges", "sum": None, "law": None, "trf": []}
+        row["verdict"] = "diverges"
     if context is not None:
         row["context"] = context
         row["reach"] = [{"epsilon": e, "tokens": digits(reach(formula, e, context))} for e in epsilons]
     return row
 
 
-def _tokens(found: Any, epsilon: str) -> str | None:
+def _tokens(field: Callable[[Fraction], int], epsilon: str) -> str | None:
     try:
-        return digits(smallest(found, exact_epsilon(epsilon)))
+        return digits(field(exact_epsilon(epsilon)))
     except UndecidedError:
         return None
 
@@ -169,13 +173,19 @@ def _show(console: Console, rows: list[dict[str, Any]], epsilons: list[str], con
             near = (Text(_short(row["reach"][i]["tokens"]), style="dim") for row in rows)
             table.add_row(Text(f"in {context}", style="dim"), *near)
     table.add_section()
-    table.add_row("B", *(Text(f"{float(row['sum']['mid']):.10g}" if row["sum"] else "diverges") for row in rows))
+    table.add_row("B", *(Text(f"{float(row['sum']['mid']):.10g}" if row["sum"] else _no_sum(row)) for row in rows))
     console.print(table)
     for row in rows:
         said = f"is {row['law']} as epsilon goes to 0" if row["law"] else "does not exist: the sum diverges"
+        if row["law"] is None and row["verdict"] == "converges":
+            said = "is the worst case over a class of biases"
         if (row["law"] or "").startswith("no "):
             said = f": {row['law']}"
         console.print(Text(f"the receptive field of {row['encoding']} {said}".replace(" :", ":")))
+
+
+def _no_sum(row: dict[str, Any]) -> str:
+    return "a class" if row["verdict"] == "converges" else "diverges"
 
 
 def _short(tokens: str | None) -> str:

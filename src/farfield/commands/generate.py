@@ -105,8 +105,8 @@ def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
         from transformers import AutoTokenizer
         from transformers.utils import logging
 
-        from farfield.measure.loading import is_path, load_network
         from farfield.training.devices import chosen_device
+        from farfield.training.pretrained import is_path, load_network
     except ImportError as error:
         raise ImportError("generating text needs transformers: pip install 'farfield[train]'") from error
     # its reminder that a text is longer than the samples of the training is what this command is for

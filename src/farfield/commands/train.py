@@ -55,8 +55,8 @@ def train_command(
         # options given beside --resume must agree with the run; train() says which do not
         stored = read_settings(resume).model_dump(mode="json")
         settings = settings_from({**stored, **settings.given()}, "the options")
-    if not settings.encoding:
-        raise ValueError("Which encoding? Give --encoding with a name from the zoo or a formula, or --resume RUN.")
+    if not settings.encoding and settings.start_from is None:
+        raise ValueError("Which encoding? Give --encoding with a name or a formula, --from RUN or --resume RUN.")
     if out is None:
         raise ValueError("Where to? Give --out with the folder of the run.")
     result = train(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from farfield import zoo
 from farfield.formula import Formula, parse
+from farfield.theory.verdict.biases import refuse_class
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -62,6 +63,7 @@ class Bias(nn.Module):
         if entry.formula is None or entry.name == "t5":
             what = "learns a value for each bucket: use T5Bias" if entry.name == "t5" else "is not a bias"
             raise ValueError(f"the encoding {entry.name!r} {what}")
+        refuse_class(entry, entry.formula, "a model")
         if heads < 1 or layers < 1:
             raise ValueError(f"{heads} heads and {layers} layers were given; each must be at least 1")
         self.encoding, self.heads, self.formula = encoding, heads, entry.formula

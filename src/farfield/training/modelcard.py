@@ -28,7 +28,7 @@ def card(settings: Settings, model: Any, history: list[dict[str, Any]], drawn: b
         f"# A decoder with the encoding {_code(settings.encoding)}",
         f"{parameters:,} parameters: {settings.layers} layers of width {settings.width} with {settings.heads} heads, "
         f"trained on {settings.steps:,} batches of {settings.batch} x {settings.length} tokens "
-        f"of the corpus {_code(settings.corpus)} with Farfield.",
+        f"of the corpus {_code(settings.corpus)} with Farfield." + _start(model),
         "```python\nimport farfield  # makes the model known to transformers\n"
         "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
         "model = AutoModelForCausalLM.from_pretrained(path)\ntokenizer = AutoTokenizer.from_pretrained(path)\n```",
@@ -56,8 +56,21 @@ def command(settings: Settings, out: str = "RUN") -> str:
         elif isinstance(value, bool):
             words += [f"--{'' if value else 'no-'}{name.replace('_', '-')}"]
         elif value is not None:
-            words += [f"--{name.replace('_', '-')}", *map(str, value if isinstance(value, list) else [value])]
+            words += [_option(name), *map(str, value if isinstance(value, list) else [value])]
     return shlex.join([*words, "--out", out])
+
+
+def _option(name: str) -> str:
+    return "--from" if name == "start_from" else f"--{name.replace('_', '-')}"
+
+
+def _start(model: Any) -> str:
+    """Which model a run started from, where it started from one."""
+    training = getattr(model.config, "training", None) or {}
+    if (digests := training.get("identity", {}).get("start")) is None:
+        return ""
+    where = training["settings"]["start_from"]
+    return f" It started from the model in {_code(where)} (weights {digests.get('weights', 'unknown')[:16]})."
 
 
 def _verdict(settings: Settings) -> str:

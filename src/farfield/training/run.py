@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ from farfield.training.checkpoint import run_lock
 from farfield.training.processes import Processes
 from farfield.training.runfolder import (
     CONFIG,
-    TOKENIZER,
     ChangedRunError,
     as_bytes,
     finish,
@@ -36,6 +36,7 @@ from farfield.training.runfolder import (
     write_tensors,
 )
 from farfield.training.settings import Settings
+from farfield.training.start import filled_in, first_weights, origin, stored_tokenizer
 from farfield.training.text import read_text
 from farfield.training.trackers import chosen_trackers, start_trackers, stop_trackers
 
@@ -109,6 +110,7 @@ def train(
     from farfield.training.assembly import Means
 
     run = Path(run)
+    settings = filled_in(settings, run)
     zoo.find(settings.encoding)  # a mistake in the formula shows before the corpus is read
     processes = Processes(settings, run, device, chosen_trackers(log_to))
     if not processes.is_main:
@@ -135,7 +137,7 @@ def _train_locked(settings: Settings, run: Path, processes: Processes, means: Me
             means.say(f"The run {str(run)!r} is finished: {done} steps.")
             return Result(run, done, True, metrics=tuple(read_metrics(run)))
     with processes.accelerator.main_process_first():
-        stored = run / TOKENIZER if (run / CONFIG).exists() else None
+        stored = stored_tokenizer(settings, run)
         tokenizer, tokens = read_text(settings, stored=stored, progress=means.progress, say=means.say)
     return _train(settings, run, tokenizer, tokens, processes, means)
 
@@ -161,10 +163,12 @@ def _train(
 
     samples = {split: Samples(read, settings.length, settings.seed, split) for split, read in tokens.items()}
     with flush_denormals(), generators_kept():
-        config = model_config(settings, tokenizer, tokens)
+        began = origin(settings, run)
+        config = model_config(settings, tokenizer, tokens, began)
         written = model_json(config)
         checkpoint = processes.on_main(lambda: prepare(run, written, tokenizer, means.say))
-        loop = assemble(settings, run, config, as_bytes(written), samples, processes, means, checkpoint)
+        first = None if began is None else partial(first_weights, settings, began, tokenizer)
+        loop = assemble(settings, run, config, as_bytes(written), samples, processes, means, checkpoint, first)
         with _stop_on_signals(loop, means.say), _tracked(processes, run, settings), closing(loop.bar):
             loop.train()
         step, history = loop.state.step, tuple(loop.state.history)

@@ -66,7 +66,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 OLD_NAMES = {"tokeniser": "tokenizer"}  # of settings, in run folders of earlier versions
-LATER = {"schedule"}  # settings that earlier versions did not have
+LATER = {"schedule", "start_from"}  # settings that earlier versions did not have
 
 
 @Parameter(name="*")
@@ -83,6 +83,9 @@ class Settings(BaseModel):
     """`python` (the standard library's source), a file or folder, a data set of the hub, hub:OWNER/NAME[:CONFIG]."""
     preset: Annotated[str, Field(exclude=True, repr=False)] = "small"
     """Fills in what is not given, sizes and schedule: tiny, small, paper-wikitext or paper-base."""
+
+    start_from: Annotated[Name | None, Parameter(name="--from")] = None
+    """Start from the weights of the finished run in this folder; what is not given is as it was there."""
 
     tokenizer: Annotated[Name, Parameter(alias="--tokeniser")] = "bytes"
     """`bytes`, `bpe` (trained on the corpus), the path of a tokenizer.json, or a tokenizer on the hub."""
