@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Formula = Annotated[str, Parameter(allow_leading_hyphen=True)]
 SetParameters = Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=True)]
+Learn = Annotated[str | None, Parameter(name="--learn")]
+Slopes = Annotated[str | None, Parameter(name="--slopes", allow_leading_hyphen=True)]
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 Flag = Annotated[bool, Parameter(negative="")]
 

@@ -132,6 +132,9 @@ def _show(console: Console, results: list[ByAttention], gradients: list[ByGradie
         title = f"{one.model} ({one.encoding}): ERF by attention, {one.queries} queries a head, rows up to {one.length}"
         console.print(Text(title, style="bold"))
         console.print(_heads(one))
+        if one.learned:
+            console.print(Text("what each head learned, and the verdict on its series", style="bold"))
+            console.print(_learned(one))
     for grad in gradients:
         for field in grad.json()["fields"]:
             spread = f"{field['erf']['0.1']} to {field['erf']['0.9']}"
@@ -169,6 +172,15 @@ def _heads(one: ByAttention) -> Table:
                 rows = "" if one.row_trf is None else str(one.row_trf[e, layer, head])
                 cells += [str(middle), f"{low} to {high}", _tokens(one.trf[e][layer][head]), rows]
             table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _learned(one: ByAttention) -> Table:
+    table = Table()
+    for column in ("layer", "head", *one.learned[0].values, "verdict"):
+        table.add_column(column, justify="left" if column == "verdict" else "right")
+    for head in one.learned:
+        table.add_row(*(Text(cell) for cell in head.cells()))
     return table
 
 

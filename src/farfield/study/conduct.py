@@ -23,6 +23,8 @@ def study(
     stands_for: Mapping[str, str] | None = None,
     runs: Sequence[str | Path] = (),
     precision: str | None = None,
+    learn: str | Mapping[str, Any] | None = None,
+    slopes: str | None = None,
     jobs: int | None = None,
 ) -> Study:
     """Does theory predict what models do? Train encodings, measure them, and write a report.
@@ -40,6 +42,8 @@ def study(
         stands_for: Which of the corpora stands for which of the paper's data sets: {"books": "my/novels"}.
         runs: Folders of finished runs; those that have the settings of this study are measured, not trained again.
         precision: Of the arithmetic in training: "float32" or "bfloat16"; the preset's unless given.
+        learn: Parameters that each head learns, in every encoding that has them: "a=0:2, p=0.5:1.5 in 0.01:3".
+        slopes: What k is: "alibi", "learned", or one for each head, "1/2, 1/4, ...".
         jobs: Runs at once; one for each core or GPU unless given.
 
     Returns:
@@ -53,7 +57,17 @@ def study(
     from farfield.study.report import write
 
     folder = Path(out)
-    plan = make_plan(preset, corpora, encodings, seeds, precision, first_seed=first_seed, stands_for=stands_for)
+    plan = make_plan(
+        preset,
+        corpora,
+        encodings,
+        seeds,
+        precision,
+        first_seed=first_seed,
+        stands_for=stands_for,
+        learn=learn,
+        slopes=slopes,
+    )
     run_plan(plan, folder, Silent(), jobs=jobs, runs=[Path(one) for one in runs])
     result = collect(plan, folder)
     save(result, folder)

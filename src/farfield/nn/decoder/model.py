@@ -27,7 +27,7 @@ from transformers.modeling_outputs import (
 )
 from transformers.modeling_utils import PreTrainedModel
 
-from farfield.nn.bias import Bias, T5Bias
+from farfield.nn.bias import Bias, T5Bias, start
 from farfield.nn.decoder import interface as interface  # makes attn_implementation='farfield' known
 from farfield.nn.decoder.caches import tokens_in
 from farfield.nn.decoder.config import FarfieldConfig
@@ -85,7 +85,9 @@ class FarfieldDecoder(PreTrainedModel):
             return
         elif isinstance(bias := self.position.bias, Bias) and module is bias.learned:
             for name, rule in bias.rules.items():
-                init.uniform_(module[name], *rule.start)
+                drawn = torch.empty_like(module[name])
+                start(drawn, rule)
+                init.copy_(module[name], drawn)  # which leaves alone what a checkpoint gave
             bias.keep_in_range()
         elif isinstance(module, T5Bias):
             init.zeros_(module.table)

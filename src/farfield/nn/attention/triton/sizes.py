@@ -44,7 +44,7 @@ def keys_tiles(width: int, dtype: torch.dtype, amd: bool = ON_AMD) -> Tiles:
         return _for(amd, Tiles(32, 32, 8, 1) if half else Tiles(16, 16, 4, 1))
     if half:
         return _for(amd, Tiles(32, 32, 8, 1) if width > 64 else Tiles(64, 64, 8, 1))
-    return _for(amd, Tiles(32, 16, 8, 1) if width > 64 else Tiles(32, 32, 4, 1))
+    return _for(amd, Tiles(32, 16, 8 if width > 64 else 4, 1))
 
 
 def queries_tiles(width: int, dtype: torch.dtype, learned: bool = False, amd: bool = ON_AMD) -> Tiles:
