@@ -22,6 +22,7 @@ from farfield import zoo
 from farfield.commands.options import Flag, Json, SetParameters, Whole, WholeOrNone, numbered, values
 from farfield.formula import Formula, parse
 from farfield.formula.latex import latex as latex_of
+from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.comparison import Comparison, compare
 from farfield.theory.fields.law import law
@@ -32,6 +33,7 @@ from farfield.theory.figures import figure_path
 from farfield.theory.sums.series import series, sum_json
 
 
+@answer_in_time()
 def compare_command(
     *encodings: Annotated[str, Parameter(allow_leading_hyphen=True)],
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Json, SetParameters, Whole, WholeOrNone, values
+from farfield.theory.budget import answer_in_time
 from farfield.theory.fields.design import Design, DesignedHead, design
 from farfield.theory.fields.receptive import digits
 
@@ -36,7 +37,8 @@ def design_command(
         parameters: Give the other parameters of the family their values, as NAME=VALUE; may be repeated.
         as_json: Print one JSON object.
     """
-    result = design(family, reach, epsilon, heads, shortest=shortest, parameters=values(parameters))
+    with answer_in_time():
+        result = design(family, reach, epsilon, heads, shortest=shortest, parameters=values(parameters))
     if as_json:
         rows = [_json(result, i, head) for i, head in enumerate(result.heads, 1)]
         print(json.dumps({"family": result.family, "epsilon": epsilon, "heads": rows}, indent=2))

@@ -57,11 +57,15 @@ def generate_command(
     import torch
 
     import farfield
+    from farfield.data.tokenizing import try_out
 
     torch.manual_seed(seed)
+    try_out(tokenizer.backend_tokenizer, text, f"of {run!r}")
     ids = tokenizer(text, return_tensors="pt", return_token_type_ids=False).to(model.device)
     if ids["input_ids"].shape[1] == 0:
         raise ValueError("the prompt has no tokens; give some text")
+    if (most := int(ids["input_ids"].max())) >= (size := model.get_input_embeddings().num_embeddings):
+        raise ValueError(f"the tokenizer does not fit the model: it gives token {most}, the model has {size}")
     options: dict[str, Any] = {"max_new_tokens": tokens, "do_sample": sample, "return_dict_in_generate": True}
     if sample:
         options["temperature"] = temperature
@@ -105,8 +109,10 @@ def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
         from transformers import AutoTokenizer
         from transformers.utils import logging
 
+        from farfield.data.tokenizer import load_tokenizer
         from farfield.training.devices import chosen_device
         from farfield.training.pretrained import is_path, load_network
+        from farfield.training.runfolder import TOKENIZER
     except ImportError as error:
         raise ImportError("generating text needs transformers: pip install 'farfield[train]'") from error
     # its reminder that a text is longer than the samples of the training is what this command is for
@@ -116,6 +122,8 @@ def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
     if not folder.exists() and is_path(run):
         raise ValueError(f"there is no folder {run!r}; give the folder of a run, or the name of a BLOOM or MPT model")
     network, _ = load_network(run)
+    if (folder / TOKENIZER).exists():
+        load_tokenizer(str(folder))  # tried in a process with limits
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder) if folder.exists() else run, trust_remote_code=False)
     except Exception as error:  # whatever transformers or a broken file raises

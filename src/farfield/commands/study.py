@@ -126,7 +126,12 @@ def study_command(
             where = "The jobs stay in SLURM's queue" if cluster == "slurm" else "What was trained is kept"
             console.print(Text(f"Stopped. {where}; go on with: {command}"), soft_wrap=True)
             raise
-    study = collect(plan, out)
+    try:
+        study = collect(plan, out)
+    except ValueError:
+        if failures:
+            raise ValueError(f"No run was finished. {failures[0].sentence}") from None
+        raise
     save(study, out)
     from farfield.study.report import summary, write
 

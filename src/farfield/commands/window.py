@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Formula, Json, SetParameters, Whole, WholeOrNone, values
+from farfield.theory.budget import answer_in_time
 from farfield.theory.fields.receptive import digits
 from farfield.theory.fields.windows import Windows, windows
 from farfield.zoo import find
@@ -49,7 +50,7 @@ def window_command(
     found = find(encoding)
     given: dict[str, Any] = dict(values(parameters))
     screen = Console(stderr=True)
-    with screen.status("adding up the weights of each head"):
+    with answer_in_time(), screen.status("adding up the weights of each head"):
         result = windows(found, epsilon, logit_bound, heads, context=context, width=width, parameters=given)
     if as_json:
         print(json.dumps(_json(result, epsilon, logit_bound)))

@@ -11,6 +11,7 @@ import numpy as np
 
 from farfield.formula import Formula
 from farfield.nn.learned_heads import verdict_on
+from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.receptive import leak
 
@@ -39,7 +40,7 @@ def _of_series(
     if (verdict := verdict_on(formula, values)) is not None:
         said["verdict"] = verdict.verdict
         said["horizon"] = None if verdict.horizon is None else verdict.horizon.json()
-    with suppress(ValueError, UndecidedError):
+    with suppress(ValueError, UndecidedError), answer_in_time():
         said["leak"] = float(leak(formula, training_length, length, parameters=given))
     return said
 

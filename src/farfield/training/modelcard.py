@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,6 +36,8 @@ def card(
 ) -> str:
     """The text of the card; `weights` are all of the model's, of which it may hold a share."""
     parameters = sum(p.numel() for p in model.parameters())
+    made = command(settings)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", made)), default=0))  # no name of a corpus closes it
     parts = [
         "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- farfield\n---",
         f"# A decoder with the encoding {_code(settings.encoding)}",
@@ -44,7 +47,7 @@ def card(
         "```python\nimport farfield  # makes the model known to transformers\n"
         "from transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
         "model = AutoModelForCausalLM.from_pretrained(path)\ntokenizer = AutoTokenizer.from_pretrained(path)\n```",
-        "## How it was made\n\n```\n" + command(settings) + "\n```",
+        f"## How it was made\n\n{fence}\n{made}\n{fence}",
         "## The verdict on its encoding\n\n" + _verdict(settings) + _slopes(settings),
         *_learned(model, weights),
         "## Curves\n\n" + (f"![Loss by step]({CURVES})\n\n" if drawn else "") + _table(history),
