@@ -22,6 +22,7 @@ from farfield.training.processes import Processes
 from farfield.training.progress import ProgressBar
 from farfield.training.runfolder import checkpoint_state
 from farfield.training.settings import Settings, difference
+from farfield.training.start import fit
 from farfield.training.state import load_state
 
 if TYPE_CHECKING:
@@ -50,14 +51,23 @@ def assemble(
     processes: Processes,
     means: Means,
     checkpoint: Checkpoint | None,
+    start: Callable[[], dict[str, torch.Tensor]] | None = None,
 ) -> Loop:
-    """The loop of a run, with fresh weights or with those of a checkpoint."""
+    """The loop of a run, with the weights of a checkpoint, or with first ones: those of `start`, or fresh."""
     divided = processes.count > 1 and (means.shard or sharding.asked_for())
     torch.manual_seed(settings.seed)
+
+    def first() -> FarfieldForCausalLM:
+        model = build(config, means)
+        if start is not None:
+            fit(model, start(), settings.start_from)
+        return model
+
     if divided:
-        model = sharding.sharded(lambda: build(config, means), processes, fresh=checkpoint is None)
+        weights = (lambda: first().state_dict()) if checkpoint is None else None
+        model = sharding.sharded(lambda: build(config, means), processes, weights)
     else:
-        model = build(config, means).to(processes.device)
+        model = (first() if checkpoint is None else build(config, means)).to(processes.device)
     wrapped = processes.count > 1 and not divided
     loop = Loop(
         run=run,
@@ -103,10 +113,12 @@ def optimizer_of(model: Any, settings: Settings) -> torch.optim.Optimizer:
     )
 
 
-def model_config(settings: Settings, tokenizer: Tokenizer, tokens: dict[str, Tokens]) -> FarfieldConfig:
+def model_config(
+    settings: Settings, tokenizer: Tokenizer, tokens: dict[str, Tokens], start: dict[str, str] | None = None
+) -> FarfieldConfig:
     """The model's configuration for these settings, with the settings inside, and what their names stand for today."""
     end = end_token(tokenizer)
-    identity = {
+    identity: dict[str, Any] = {
         "formula": zoo.find(settings.encoding).text,
         "tokenizer": tokenizer_digest(tokenizer),
         "corpus": {split: read.sha256 for split, read in tokens.items()},
@@ -126,6 +138,8 @@ def model_config(settings: Settings, tokenizer: Tokenizer, tokens: dict[str, Tok
         eos_token_id=end and end[1],
         training={"settings": settings.model_dump(mode="json"), "identity": identity},
     )
+    if start is not None:
+        identity["start"] = start
     identity["values"] = Position(config).values()
     return config
 

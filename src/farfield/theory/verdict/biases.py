@@ -11,7 +11,7 @@ from farfield.theory.errors import UndecidedError
 from farfield.theory.verdict.answers import of_class
 from farfield.theory.verdict.convergence import Verdict, check
 from farfield.theory.verdict.envelopes import Envelope, envelope
-from farfield.zoo import Encoding, Parameter
+from farfield.zoo import Encoding, Parameter, find
 
 
 def positive_names(parameters: tuple[Parameter, ...]) -> frozenset[str]:
@@ -70,7 +70,30 @@ def check_class(named: Encoding, formula: Formula, start: int, budget: float) ->
             found.lower.text(), "sink": sink, "rows": found.rows, "exact": found.tight,
             "certificate": upper.certificate}  # fmt: skip
     return replace(
-        Verdict(shown, verdict, upper.condition, tuple(steps), None, None, start),
+        Verdict(shown, verdict, upper.condition if verdict == upper.verdict else None, tuple(steps), None, None, start),
         answer=said.kind if verdict != "undecided" or said.kind else None,
         envelope=ends,
     )
+
+
+def upper_envelope(encoding: str | Formula | Encoding, formula: Formula) -> Formula:
+    """The bias that no member of a class exceeds.
+
+    Raises:
+        UndecidedError: If nothing bounds the class from above.
+    """
+    upper = envelope_of(find(encoding), formula).upper
+    if upper is None:
+        raise UndecidedError(f"nothing bounds {formula.text()} from above")
+    return upper
+
+
+def refuse_class(encoding: str | Formula | Encoding, formula: Formula, what: str) -> None:
+    """One sentence where a question needs one bias and the formula is a class of them."""
+    if not formula.is_class:
+        return
+    try:
+        hint = f"ask for its upper envelope instead: {upper_envelope(encoding, formula).text()}"
+    except UndecidedError as error:
+        hint = str(error)
+    raise ValueError(f"{what} needs one bias, and {formula.text()} is a class of biases; {hint}")
