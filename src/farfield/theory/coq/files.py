@@ -119,7 +119,7 @@ def _by_bound(formula: Formula, _verdict: str, certificate: Mapping[str, Any]) -
     if needs_cancellation(formula, certificate):
         raise OutsideCoqError("irrational constants of its slopes must cancel exactly, and Coq has them as intervals")
     return (
-        wording(certificate),
+        str(wording(certificate)),
         f"Definition claim : certificate := {claim}.",
         f"Theorem certificate_holds : certifies claim b.\nProof. certify {BITS}%positive. Qed.",
         "verdict certificate_holds",
