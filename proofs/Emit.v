@@ -5,8 +5,7 @@
      verdict H             `ex_series b` or `~ ex_series b` from H : certifies c b; also for a sum that starts later,
                            `ex_series (fun n => b (3 + n)%nat)`
      side                  a hypothesis about constants: 0 < 3 / 2, 128 = 2 * INR 64
-     classes L p           the verdict on b, or on a later start, from the certificates L of its residue classes
-     class m r c p         `~ ex_series b` from the certificate c of the class m n + r
+     made T p              the same from the certificates T of its residue classes or summands
      below H               `window_below b` from H : ex_series b
      windows H             `windowed R_NormedModule b` or its negation from the verdict H, for weights exp(...)
      field_of_alibi k p, field_of_power p c d P C N bits, field_of_type1 k C first N bits, field_of_window
@@ -16,7 +15,7 @@
 From Coq Require Export Reals ZArith QArith Qreals String Lra Lia.
 From Coquelicot Require Export Coquelicot.
 From Farfield Require Export Version Sums Logarithms Ladder Windowed Fields Envelope Zoo ZooClasses Numbers Formula Numeric Certificates
-  Residues PowerTails PowerTrf QuadraticTrf GeometricTrf WindowTrf GeneralTrf.
+  Residues Composite PowerTails PowerTrf QuadraticTrf GeometricTrf WindowTrf GeneralTrf.
 Open Scope R_scope.
 
 Ltac weight_formula b :=
@@ -48,21 +47,17 @@ Ltac verdict proof :=
   | |- ~ ex_series _ => refine (certified_divergence _ _ proof _); by_computation
   end.
 
-(* by residue classes *)
-Ltac classes claims p :=
+(* by residue classes and summands *)
+Ltac made tree p :=
   lazymatch goal with
-  | |- ex_series (fun n => ?b (?m + n)%nat) => refine (later_sum_converges b m _); classes claims p
+  | |- ex_series (fun n => ?b (?m + n)%nat) => refine (later_sum_converges b m _); made tree p
+  | |- ~ ex_series (fun n => ?b (?m + n)%nat) => refine (later_sum_diverges b m _); made tree p
   | |- ex_series ?b =>
       let e := weight_formula b in
-      refine (check_classes_correct (F.PtoP p) e b (fun t => eq_refl) claims _); by_computation
-  end.
-
-Ltac class m r claim p :=
-  lazymatch goal with
-  | |- ~ ex_series (fun n => ?b (?m + n)%nat) => refine (later_sum_diverges b m _); class m r claim p
+      refine (converges_sound (F.PtoP p) tree e b (fun t => eq_refl) _); by_computation
   | |- ~ ex_series ?b =>
       let e := weight_formula b in
-      refine (check_class_correct (F.PtoP p) e b (fun t => eq_refl) m r claim _); by_computation
+      refine (diverges_sound (F.PtoP p) tree e b (fun t => eq_refl) _); by_computation
   end.
 
 (* what the verdict means for attention *)

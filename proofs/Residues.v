@@ -1,12 +1,11 @@
 (* Residue classes: a series is the sum of its classes t = m n + r, in which floor(t/m) stands still.
 
-   `along m r e` is the formula in n. A certificate for every class proves convergence, one class proves divergence. *)
-From Coq Require Import Reals ZArith QArith Qreals Qround List Psatz Lia.
+   `along m r e` is the formula in n. If every class converges, so does the series; if one diverges and no weight is
+   negative, it diverges. *)
+From Coq Require Import Reals ZArith QArith Qreals Qround Psatz Lia.
 From Coquelicot Require Import Coquelicot.
-From Farfield Require Import Sums Numbers Monomials Formula Certificates.
-Import ListNotations.
+From Farfield Require Import Sums Monomials Formula.
 Open Scope R_scope.
-Open Scope lazy_bool_scope. (* a &&& b computes b only if it must *)
 
 (* -------------------------------------------------------------------------------------------- the sum of the classes *)
 Section Classes.
@@ -208,89 +207,3 @@ Proof.
   rewrite still_correct. now rewrite IHe.
 Qed.
 End Along.
-
-(* --------------------------------------------------------------------------------------------------- the checker *)
-(* not negative, by its shape *)
-Fixpoint nonneg (e : formula) : bool :=
-  match e with
-  | Dist | Exp _ | Sqrt _ | Abs _ | Real_pow _ _ | Power _ _ | Pi => true
-  | Int z => (0 <=? z)%Z
-  | Rat q => Qle_bool 0 q
-  | Add a b | Mul a b | Div a b | Min a b | If_lt _ _ a b | If_le _ _ a b => nonneg a && nonneg b
-  | Max a b => nonneg a || nonneg b
-  | Inv a | Pow a _ => nonneg a
-  | _ => false
-  end.
-
-Lemma nonneg_correct e x : 0 <= x -> nonneg e = true -> 0 <= eval e x.
-Proof.
-  intros Hx. assert (P : forall a, 0 <= a -> 0 <= / a).
-  { intros a [H|<-]; [left; now apply Rinv_0_lt_compat|rewrite Rinv_0; lra]. }
-  induction e; cbn [nonneg eval]; intros H; try discriminate;
-    try (apply Bool.andb_true_iff in H; destruct H as [H1 H2]).
-  - exact Hx.
-  - apply IZR_le. now apply Z.leb_le.
-  - apply Qle_bool_iff, Qle_Rle in H. unfold Q2R in H at 1. simpl in H. lra.
-  - left. apply PI_RGT_0.
-  - specialize (IHe1 H1). specialize (IHe2 H2). lra.
-  - apply Rmult_le_pos; auto.
-  - apply Rmult_le_pos; auto.
-  - auto.
-  - left. apply exp_pos.
-  - apply sqrt_pos.
-  - apply pow_le. auto.
-  - left. apply exp_pos.
-  - unfold Logarithms.power. destruct (Req_EM_T (eval e1 x) 0); [lra|left; apply exp_pos].
-  - apply Rabs_pos.
-  - apply Rmin_glb; auto.
-  - apply Bool.orb_true_iff in H. destruct H as [H|H].
-    + apply Rle_trans with (1 := IHe1 H), Rmax_l.
-    + apply Rle_trans with (1 := IHe2 H), Rmax_r.
-  - destruct (Rlt_dec _ _); auto.
-  - destruct (Rle_dec _ _); auto.
-Qed.
-
-Section Check.
-Variables (prec : I.F.precision) (e : formula) (b : nat -> R).
-Hypothesis Hb : forall t, b t = eval e (INR t).
-
-Fixpoint check_from (m r : Z) (claims : list certificate) : bool :=
-  match claims with
-  | [] => true
-  | c :: rest => proves_convergence c &&& check_auto prec c (along m r e) &&& check_from m (r + 1) rest
-  end.
-
-Definition check_classes (claims : list certificate) : bool :=
-  Nat.leb 1 (length claims) &&& check_from (Z.of_nat (length claims)) 0 claims.
-
-Definition check_class (m r : nat) (c : certificate) : bool :=
-  Nat.leb (S r) m &&& nonneg e &&& proves_divergence c &&& check_auto prec c (along (Z.of_nat m) (Z.of_nat r) e).
-
-Lemma class_formula m r n : b (m * n + r)%nat = eval (along (Z.of_nat m) (Z.of_nat r) e) (INR n).
-Proof. rewrite along_correct, Hb. f_equal. rewrite plus_INR, mult_INR, <- !INR_IZR_INZ. reflexivity. Qed.
-
-Lemma check_from_correct m k claims : check_from (Z.of_nat m) (Z.of_nat k) claims = true ->
-  forall r, (k <= r < k + length claims)%nat -> ex_series (fun n => b (m * n + r)%nat).
-Proof.
-  revert k. induction claims as [|c claims IH]; intros k H r Hr; cbn [length check_from] in *; [lia|].
-  apply Bool.andb_true_iff in H. destruct H as [H H3]. apply Bool.andb_true_iff in H. destruct H as [H1 H2].
-  destruct (Nat.eq_dec r k) as [->|N].
-  - apply (certified_convergence c); [|exact H1]. now apply (check_auto_correct prec c _ _ (class_formula m k)).
-  - apply (IH (S k)); [|lia]. replace (Z.of_nat (S k)) with (Z.of_nat k + 1)%Z by lia. exact H3.
-Qed.
-
-Theorem check_classes_correct claims : check_classes claims = true -> ex_series b.
-Proof.
-  unfold check_classes. intros H. apply Bool.andb_true_iff in H. destruct H as [H1 H2]. apply Nat.leb_le in H1.
-  apply (classes_converge b (length claims) H1). intros r Hr. apply (check_from_correct _ 0 claims H2). lia.
-Qed.
-
-Theorem check_class_correct m r c : check_class m r c = true -> ~ ex_series b.
-Proof.
-  unfold check_class. intros H. apply Bool.andb_true_iff in H. destruct H as [H H4].
-  apply Bool.andb_true_iff in H. destruct H as [H H3]. apply Bool.andb_true_iff in H. destruct H as [H1 H2].
-  apply Nat.leb_le in H1. apply (class_diverges b m ltac:(lia) r ltac:(lia)).
-  - intros t. rewrite Hb. apply nonneg_correct; [apply pos_INR|exact H2].
-  - apply (certified_divergence c); [|exact H3]. now apply (check_auto_correct prec c _ _ (class_formula m r)).
-Qed.
-End Check.

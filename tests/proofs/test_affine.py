@@ -17,7 +17,8 @@ from blocks import accepted, refusals
 
 import farfield as ff
 from farfield.formula import parse
-from farfield.theory.coq.files import certificate_term, file_text
+from farfield.theory.coq.certificates import certificate_term
+from farfield.theory.coq.files import file_text
 from farfield.theory.coq.terms import weight_term
 from farfield.theory.errors import OutsideCoqError
 

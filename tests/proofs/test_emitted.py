@@ -20,8 +20,9 @@ from blocks import accepted, refusals
 import farfield as ff
 from farfield.formula import parse
 from farfield.formula.functions import CALLS, DERIVED, OPERATIONS
+from farfield.theory.coq.certificates import certificate_term
 from farfield.theory.coq.fields import field_theorems
-from farfield.theory.coq.files import LIBRARY_VERSION, certificate_term, file_text
+from farfield.theory.coq.files import LIBRARY_VERSION, file_text
 from farfield.theory.coq.terms import weight_term
 from farfield.theory.errors import OutsideCoqError
 

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
-from farfield.formula import Formula, Node, parse
-from farfield.formula.algebras import exact_value
-from farfield.formula.functions import WAVES
+from farfield.formula import Formula, parse
 from farfield.theory.checker.examination import examine
 from farfield.theory.checker.wording import wording
-from farfield.theory.coq.cancellation import needs_cancellation
+from farfield.theory.coq.certificates import COMPOSITE, bound_term, tree_term
 from farfield.theory.coq.families import family_theorem
-from farfield.theory.coq.terms import nat, rational, weight_term, wrapped
+from farfield.theory.coq.terms import nat, weight_term, wrapped
 from farfield.theory.errors import OutsideCoqError
 
 LIBRARY_VERSION = "1.0"  # of proofs/; Version.v says the same, and a test compares them
 BITS = 40  # of the checker's intervals
-_CLAIMS = {"upper": "Upper", "lower": "Lower", "finite": "Finite_support"}
-_MISSING = {
-    "mean": "its certificate compares a wave with its mean value, which the Coq library does not treat",
-    "sum": "its certificate treats the summands of the weight one by one, which the Coq library does not do",
-    "part": "its certificate treats the summands of the weight one by one, which the Coq library does not do",
-    "sparse": "its certificate treats a sparse set of distances apart, which the Coq library does not do",
-}
 _HEADER = f"""\
 (* Written by Farfield. Needs version {LIBRARY_VERSION} of Farfield's Coq library, and Coq 8.16 with two libraries:
      apt install coq libcoq-coquelicot libcoq-interval make
@@ -94,14 +84,17 @@ def _class(formula: Formula, verdict: str, condition: str | None, start: int, en
 def _concrete(formula: Formula, verdict: str, certificate: Mapping[str, Any] | None, start: int) -> str:
     if certificate is not None and certificate["claim"] == "part":
         part = certificate["part"]  # a bound of one summand from below is one of the sum
-        certificate = part if examine(formula, verdict, part, start=start) else certificate
+        whole = part["claim"] == "lower" and examine(formula, verdict, part, start=start)
+        certificate = part if whole else certificate
     if certificate is None:
         raise OutsideCoqError("it has no certificate")
     term = weight_term(formula)
     series = "b" if not start else f"(fun n => b ({nat(start)} + n)%nat)"
     no = "" if verdict == "converges" else "~ "
-    by_classes = certificate["claim"] == "classes"
-    said, *middle, tactic = (_by_classes if by_classes else _by_bound)(formula, verdict, certificate)
+    composite = certificate["claim"] in COMPOSITE
+    said, *middle, tactic = (
+        _by_tree(formula, verdict, certificate, start) if composite else _by_bound(formula, certificate)
+    )
     lines = [
         f"(* {formula.text()}{'' if not start else f', from t = {start}'}\n   {verdict}: {said} *)",
         wrapped(f"Definition b (t : nat) : R := {term}."),
@@ -113,62 +106,18 @@ def _concrete(formula: Formula, verdict: str, certificate: Mapping[str, Any] | N
     return "\n".join(lines) + "\n"
 
 
-def _by_bound(formula: Formula, _verdict: str, certificate: Mapping[str, Any]) -> tuple[str, ...]:
+def _by_bound(formula: Formula, certificate: Mapping[str, Any]) -> tuple[str, ...]:
     """The certificate in words, what Coq must know before the verdict, and the tactic of the verdict."""
-    claim = certificate_term(certificate)
-    if needs_cancellation(formula, certificate):
-        raise OutsideCoqError("irrational constants of its slopes must cancel exactly, and Coq has them as intervals")
     return (
         str(wording(certificate)),
-        f"Definition claim : certificate := {claim}.",
+        f"Definition claim : certificate := {bound_term(formula, certificate)}.",
         f"Theorem certificate_holds : certifies claim b.\nProof. certify {BITS}%positive. Qed.",
         "verdict certificate_holds",
     )
 
 
-def _by_classes(formula: Formula, verdict: str, certificate: Mapping[str, Any]) -> tuple[str, ...]:
-    """The same for residue classes: every class converges, or one of a bias diverges."""
-    if any(node.op in WAVES for node in formula.node.walk()):
-        raise OutsideCoqError("its certificate takes residue classes in which waves stand still, and Coq knows floors")
-    classes, modulus = certificate["classes"], certificate["modulus"]
-    said = f"by the classes of t modulo {modulus}"
-    if verdict == "converges":
-        claims = "".join(f"\n   {certificate_term(c)} ::" for c in classes)
-        return said, f"Definition claims : list certificate := ({claims} nil)%list.", f"classes claims {BITS}%positive"
-    if formula.weight and not _not_negative(formula.node):
-        raise OutsideCoqError("its certificate takes one residue class, and Coq must see that no weight is negative")
-    r = next(i for i, c in enumerate(classes) if c is not None and c["claim"] == "lower")
-    claim = f"Definition claim : certificate := {certificate_term(classes[r])}."
-    return f"{said}, for {modulus}*t + {r}", claim, f"class {nat(modulus)} {nat(r)} claim {BITS}%positive"
-
-
-def _not_negative(node: Node) -> bool:
-    """Whether a weight is seen to be 0 or more by its shape, as `nonneg` of proofs/Residues.v sees it."""
-    value = node.value
-    if node.op == "**":
-        exponent = exact_value(node.args[1], {})
-        return exponent is None or exponent.denominator != 1 or _not_negative(node.args[0])
-    if node.op in ("+", "*", "/", "where"):
-        return all(map(_not_negative, node.args[-2:]))
-    return node.op in ("name", "pi", "exp", "sqrt", "abs") or (isinstance(value, Fraction) and value >= 0)
-
-
-def certificate_term(certificate: Mapping[str, Any]) -> str:
-    """The certificate as a value of Coq."""
-    kind = certificate["claim"]
-    if kind not in _CLAIMS:
-        raise OutsideCoqError(_MISSING.get(kind, f"certificates of the kind {kind!r} are not known to the Coq library"))
-    numbers = [Fraction(certificate.get(key, 0)) for key in ("exponent", "ln_constant")]
-    depth = int(certificate.get("depth", 0))
-    return f"Certificate {_CLAIMS[kind]} {depth} {' '.join(map(_q, numbers))} {_place(str(certificate['from']))}"
-
-
-def _q(value: Fraction) -> str:
-    text = rational(value)
-    return f"({text})" if text.startswith("-") else text
-
-
-def _place(text: str) -> str:
-    nesting = text.count("exp(")
-    inner = text.removeprefix("exp(" * nesting).rstrip(")")
-    return "(Exp_of " * nesting + f"(At {int(inner)})" + ")" * nesting
+def _by_tree(formula: Formula, verdict: str, certificate: Mapping[str, Any], start: int) -> tuple[str, ...]:
+    """The same for a certificate that is made of certificates."""
+    said = {"classes": "by residue classes", "sum": "by its summands", "part": "by one summand"}[certificate["claim"]]
+    claim = wrapped(f"Definition claim : tree := {tree_term(formula, verdict, certificate, start)}.")
+    return said, claim, f"made claim {BITS}%positive"
