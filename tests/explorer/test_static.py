@@ -223,6 +223,7 @@ CASES = [
     "weight: 1/(1+t**2)", "min(t, 9) - max(t/2, 3) + floor(t/4)", "-sqrt(t) - pi*t",
     "-mod(t, 7)",
     "-softplus(t) + sigmoid(t) - tanh(t)", "relu(t-3) - 2*t", "-log1p(t) - expm1(-t)", "cosh(t/9) - sinh(t/8) - t**2",
+    "-atan(t/5 - 2)", "-erf(t/9 - 1)*t", "weight: 1/gamma(t/2 + 1/3)", "weight: gamma(t)",
 ]  # fmt: skip
 
 

@@ -62,13 +62,13 @@ def test_a_malformed_run_gets_a_sentence(tmp_path, field, value, sentence):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"{", "is not JSON"),
-        (b"\xff\xfe\x00", "is not JSON"),
-        (b"[" * 200_000, "is not JSON"),
-        (b"[]", "has no list 'runs'"),
+        (b"{", "cannot be read as JSON"),
+        (b"\xff\xfe\x00", "cannot be read as JSON"),
+        (b"[" * 200_000, "cannot be read as JSON"),
+        (b"[]", "holds no table"),
         (b'{"runs": {}}', "has no list 'runs'"),
         (b'{"runs": [3]}', "is no object"),
-        (b" " * (9 << 20), "larger than"),
+        (b" " * (9 << 20), "is longer than"),
     ],
     ids=range(7),
 )

@@ -22,6 +22,7 @@ import numpy as np
 from farfield.data.corpus import Corpus, CorpusError, Passage
 from farfield.data.durable import private_folder, sha256_of, sync_folder, write_file
 from farfield.data.tokenizer import end_token, tokenizer_digest, vocabulary_size
+from farfield.reading import read_json
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -116,7 +117,7 @@ def _remove_abandoned(home: Path) -> None:
 def _opened(folder: Path) -> Tokens | None:
     """The tokens in a folder, if they are what was written."""
     try:
-        about = json.loads((folder / "about.json").read_text())
+        about = read_json(folder / "about.json")
         path = folder / "tokens.bin"
         dtype = {"uint16": np.uint16, "uint32": np.uint32}[about["dtype"]]
         if path.stat().st_size != about["count"] * np.dtype(dtype).itemsize:

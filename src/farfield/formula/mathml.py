@@ -106,7 +106,7 @@ def _arguments(parts: list[Spelling]) -> Element:
 
 
 def _call(n: Node, parts: list[Spelling]) -> Spelling:
-    name = ["mi", {"log": "ln"}.get(n.op, n.op)]
+    name = ["mi", {"log": "ln", "atan": "arctan", "gamma": "Γ"}.get(n.op, n.op)]
     return ["mrow", name, ["mo", "\u2061"], _bracket(_arguments(parts))], POWER
 
 

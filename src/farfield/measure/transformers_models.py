@@ -21,6 +21,7 @@ from farfield.formula import Formula
 from farfield.measure.inputs import AttentionInputs, narrower
 from farfield.measure.models import Model, Visit, Window
 from farfield.measure.own_attention import OWN, attended, own_bias
+from farfield.training.pretrained import quiet_transformers
 
 NAME = "farfield-measured"  # under which transformers knows the attention that is looked at
 TRIED = 24  # tokens on which our attention must agree with the model's own
@@ -198,7 +199,7 @@ class TransformersModel(Model):
         return None if bias is None else (bias.formula, bias.values_of(head, 0))
 
     def attention_scores(self, length: int) -> int:
-        if getattr(self.network.config, "_attn_implementation", "eager") == "sdpa" and own_bias(self.network) is None:
+        if _computes_by(self.network, "sdpa") and own_bias(self.network) is None:
             return 0
         return 3 * self.heads  # the scores, the masked scores, the softmax
 
@@ -209,17 +210,33 @@ def _interface(network: Any) -> Iterator[None]:
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     ALL_ATTENTION_FUNCTIONS.register(NAME, _attend)
-    before = network.config._attn_implementation
-    if not network._can_set_attn_implementation():
-        raise HiddenAttentionError(
-            f"The attention of a {network.config.model_type} model cannot be seen or cut at a window: "
-            "it does not go through transformers' attention interface."
-        )
-    network.set_attn_implementation(NAME)
+    before = [(config, dict(vars(config))) for config in _configurations(network.config)]
     try:
+        with quiet_transformers():  # it would warn where it cannot, and go on
+            network.set_attn_implementation(NAME)
+        if not _computes_by(network, NAME):
+            raise HiddenAttentionError(
+                f"The attention of a {network.config.model_type} model cannot be seen or cut at a window: "
+                "it does not go through transformers' attention interface."
+            )
         yield
     finally:
-        network.set_attn_implementation(before)
+        for config, fields in before:
+            vars(config).clear()
+            vars(config).update(fields)
+
+
+def _computes_by(network: Any, name: str) -> bool:
+    """Whether a model's configuration names this attention: transformers lets one set it, but not ask for it."""
+    return any(isinstance(value, str) and value == name for value in vars(network.config).values())
+
+
+def _configurations(config: Any) -> Iterator[Any]:
+    """A configuration and all inside of it."""
+    yield config
+    for name in config.sub_configs:
+        if (inner := getattr(config, name, None)) is not None:
+            yield from _configurations(inner)
 
 
 def _attend(module: Any, q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor | None, **given: Any) -> Any:

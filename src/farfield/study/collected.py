@@ -18,6 +18,7 @@ from farfield.data import durable
 from farfield.measure.predictions import joint_verdict, mean_leak
 from farfield.measure.rise import Extrapolation, from_json, pooled
 from farfield.measure.statistics import two_levels
+from farfield.reading import read_json
 from farfield.study.cell import RECORDS, SPEED, read_record
 from farfield.study.plan import TWINS, Plan
 from farfield.study.published import GROUPS, published_perplexities
@@ -226,9 +227,9 @@ def fits(record: dict[str, Any]) -> bool:
 def read_speed(out: Path) -> dict[str, Any] | None:
     """What each way of inference cost, if it was measured."""
     try:
-        record = json.loads((out / RECORDS / f"{SPEED}.json").read_bytes())
+        record = read_json(out / RECORDS / f"{SPEED}.json")
         return record if {"relative", "timings", "cell"} <= set(record) else None
-    except (OSError, ValueError, TypeError):
+    except ValueError:
         return None
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from farfield import zoo
 from farfield.data import durable
 from farfield.measure import MULTIPLES
+from farfield.reading import read_json
 from farfield.study.escaping import plain
 from farfield.training.settings import PRESETS, Settings, preset_settings, settings_from
 
@@ -201,7 +202,7 @@ def read_plan(out: Path) -> Plan | None:
     if not path.exists():
         return None
     try:
-        fields = json.loads(path.read_bytes())
+        fields = read_json(path)
         cells = [_read_cell(cell, str(path)) for cell in fields["cells"]]
         return Plan(str(fields["preset"]), tuple(cells))
     except (KeyError, TypeError, ValueError) as error:
@@ -215,8 +216,8 @@ def read_cell(out: Path, key: str) -> Cell | None:
     path = out / CELLS / f"{key}.json"
     try:
         if key == Path(key).name and path.is_file():
-            return _read_cell(json.loads(path.read_bytes()), str(path))
-    except (KeyError, TypeError, ValueError, RecursionError):
+            return _read_cell(read_json(path), str(path))
+    except (KeyError, TypeError, ValueError):
         pass
     plan = read_plan(out)
     return next((cell for cell in plan.cells if cell.key == key), None) if plan else None

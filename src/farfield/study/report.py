@@ -22,6 +22,7 @@ from farfield.formula import FormulaError
 from farfield.formula.sentence import Sentence
 from farfield.formula.text import text
 from farfield.measure import LEVEL
+from farfield.reading import parse_json, read_bytes
 from farfield.study import findings, tables
 from farfield.study.collected import NONE, Entry, Study
 from farfield.study.escaping import plain, short
@@ -121,7 +122,7 @@ def _drawn_before(folder: Path) -> list[Figure]:
     from farfield.study.figures import Figure
 
     try:
-        noted = json.loads((folder / NOTED).read_bytes())
+        noted = parse_json(read_bytes(folder / NOTED))
         drawn = [
             Figure(n["name"], n["title"], n["caption"], tuple(folder / f for f in n["files"]), folder / n["narrow"])
             for n in noted

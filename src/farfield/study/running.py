@@ -6,7 +6,6 @@ GPU is given to one job at a time.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from farfield import zoo
+from farfield.reading import read_json
 from farfield.study.cell import LOGS, PREPARE, PROGRESS, SPEED, find_cell, read_record
 from farfield.study.escaping import plain
 from farfield.study.plan import Cell, Plan
@@ -129,9 +129,9 @@ def run_here(out: Path, jobs: Sequence[Job], watcher: Watcher, at_once: int | No
 def progress_of(out: Path, job: Job) -> Progress:
     """How far a job is, from the file that it leaves."""
     try:
-        left = json.loads((out / PROGRESS / f"{job.name}.json").read_bytes())
+        left = read_json(out / PROGRESS / f"{job.name}.json")
         return Progress(str(left["phase"]), float(left["share"]), float(left["whole"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return Progress("starting", 0.0, 0.0)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,22 @@ from farfield.reading import read_json
 from farfield.training.runfolder import CONFIG, FINISHED, MODEL, read_config
 
 WEIGHTS = (MODEL, "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Without transformers' warnings and bars."""
+    from transformers.utils import logging
+
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()
 
 
 def load_network(name: str, *, dtype: Any = "auto") -> tuple[Any, dict[str, str]]:
@@ -25,7 +43,6 @@ def load_network(name: str, *, dtype: Any = "auto") -> tuple[Any, dict[str, str]
     """
     from huggingface_hub import try_to_load_from_cache
     from transformers import AutoModelForCausalLM
-    from transformers.utils import logging
 
     import farfield.nn.decoder.model  # noqa: F401 - makes our models known to transformers
 
@@ -33,19 +50,13 @@ def load_network(name: str, *, dtype: Any = "auto") -> tuple[Any, dict[str, str]
     if not folder.exists() and is_path(name):
         raise ValueError(f"There is no folder {name!r}.")
     identity = identity_of(folder) if folder.exists() else {}
-    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()  # what it would warn about is refused below
     try:
-        network, report = AutoModelForCausalLM.from_pretrained(
-            str(folder) if folder.exists() else name, dtype=dtype, trust_remote_code=False, output_loading_info=True
-        )
+        with quiet_transformers():  # what it would warn about is refused below
+            network, report = AutoModelForCausalLM.from_pretrained(
+                str(folder) if folder.exists() else name, dtype=dtype, trust_remote_code=False, output_loading_info=True
+            )
     except Exception as error:  # whatever transformers, the hub or a broken file raises
         raise ValueError(_cannot_load(name, folder.exists(), error)) from None
-    finally:
-        logging.set_verbosity(level)
-        if shown:
-            logging.enable_progress_bar()
     missing = sorted(report["missing_keys"])
     if missing:
         raise ValueError(

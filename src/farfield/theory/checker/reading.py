@@ -16,7 +16,7 @@ from flint import arb, fmpq
 from farfield.formula import Formula, Node, number
 from farfield.formula.functions import WAVES, reading
 from farfield.formula.tree import substitute
-from farfield.theory.checker import constants
+from farfield.theory.checker import constants, special
 from farfield.theory.checker.constants import MINUS, ONE, Constant, UnknownError, rational, sign
 from farfield.theory.checker.expansions import (
     NULL,
@@ -29,7 +29,7 @@ from farfield.theory.checker.expansions import (
     scale,
 )
 from farfield.theory.checker.intervals import UNIT_WAVE, Interval, exactly, span
-from farfield.theory.checker.monomials import UNIT, T
+from farfield.theory.checker.monomials import UNIT, T, compare
 
 
 @dataclass(frozen=True)
@@ -269,6 +269,17 @@ def _wave(r: Reading, node: Node) -> Value:
     return f if known is None else constant(r.calculus.range(f).meet(known))
 
 
+def _log_gamma(r: Reading, node: Node) -> Expansion:
+    return special.log_gamma(r.calculus, r.value(node.args[0]), r.log(node.args[0]))
+
+
+def _gamma(r: Reading, node: Node) -> Value:
+    f = r.value(node.args[0])
+    if f and compare(f[0][0], UNIT) > 0:
+        return r.calculus.exp(_log_gamma(r, node))
+    return special.gamma_near(r.calculus, f)
+
+
 def _max(r: Reading, node: Node) -> Value:
     left, right = (r.value_or_nothing(a) for a in node.args)
     if isinstance(left, NothingType) or isinstance(right, NothingType):
@@ -353,6 +364,9 @@ _RULES: dict[str, Callable[[Reading, Node], Value]] = {
     "cos": _wave,
     "abs": lambda r, node: r.calculus.abs(r.value(node.args[0])),
     "floor": lambda r, node: r.calculus.floor(r.value(node.args[0])),
+    "atan": lambda r, node: special.atan(r.calculus, r.value(node.args[0])),
+    "erf": lambda r, node: special.erf(r.calculus, r.value(node.args[0])),
+    "gamma": _gamma,
     "min": _min,
     "max": _max,
     "where": _where,
@@ -391,6 +405,8 @@ _SIGNS: dict[str, Callable[[Reading, Node], int]] = {
     "neg": lambda r, node: -r.sign(node.args[0]),
     "sqrt": _sign_of_root,
     "**": _sign_of_root,
+    "gamma": _sign_of_root,
+    **dict.fromkeys(("atan", "erf"), lambda r, node: r.sign(node.args[0])),
 }
 
 
@@ -414,7 +430,7 @@ _NOT_NEGATIVE: dict[str, Callable[[Reading, Node], bool]] = {
     "+": lambda r, node: all(r.not_negative(a) for a in node.args),
     "*": lambda r, node: all(r.not_negative(a) for a in node.args),
     "/": lambda r, node: r.not_negative(node.args[0]) and r.sign(node.args[1]) == 1,
-    "min": lambda r, node: all(r.not_negative(a) for a in node.args),
+    **dict.fromkeys(("min", "atan", "erf"), lambda r, node: all(r.not_negative(a) for a in node.args)),
     "**": _even_power,
 }
 
@@ -477,6 +493,7 @@ def _size_of_choice(r: Reading, node: Node) -> Size:
 
 _SIZES: dict[str, Callable[[Reading, Node], Size]] = {
     "exp": lambda r, node: Size(r.value(node.args[0])),
+    "gamma": lambda r, node: Size(_log_gamma(r, node)),
     "*": lambda r, node: r.size(node.args[0]).plus(r.size(node.args[1])),
     "/": lambda r, node: r.size(node.args[0]).plus(r.size_without_waves(node.args[1]), MINUS),
     "neg": lambda r, node: r.size(node.args[0]),

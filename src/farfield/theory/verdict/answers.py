@@ -82,7 +82,7 @@ def bounded(node: Node, positive: frozenset[str] = frozenset()) -> bool:
     """Whether a bias is bounded from both sides, by its form alone: t only where it cannot carry far."""
     if node.op == "-inf":
         return False
-    if "t" not in node.free() or node.op in ("sin", "cos", "tanh", "sigmoid"):
+    if "t" not in node.free() or node.op in ("sin", "cos", "tanh", "sigmoid", "atan", "erf"):
         return True
     if node.op == "where":
         return all(bounded(b, positive) for b in node.args[2:])

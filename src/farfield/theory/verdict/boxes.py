@@ -17,7 +17,7 @@ from farfield.formula.functions import reading
 from farfield.theory.errors import EmptyRegionError, FaultError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import Const
-from farfield.theory.verdict.intervals import INFINITY, RANGES, Range, Ranges
+from farfield.theory.verdict.intervals import INFINITY, RANGES, Range, Ranges, gamma
 
 MAX_BOXES = 30
 MAX_NAMES = 3
@@ -76,7 +76,7 @@ class _WhereDefined(Ranges):
 
     operations = reading("ranges where defined", {
         **Ranges.operations, "log": lambda x: _log(_clipped(x)), "**": lambda x, y: _power(x, y),
-        "sqrt": lambda x: Ranges.operations["sqrt"](_clipped(x)),
+        "sqrt": lambda x: Ranges.operations["sqrt"](_clipped(x)), "gamma": lambda x: _gamma(_clipped(x)),
     })  # fmt: skip
 
 
@@ -91,6 +91,10 @@ def _log(x: Range) -> Range:
     return Range(-INFINITY, INFINITY) if not x.high > 0 else Range(
         x.low.log().lower() if x.low > 0 else -INFINITY, x.high.log().upper() if x.high.is_finite() else INFINITY
     )  # fmt: skip
+
+
+def _gamma(x: Range) -> Range:
+    return gamma(x) if x.low > 0 else Range(arb("0.88").lower(), INFINITY)
 
 
 def _power(x: Range, y: Range) -> Range:

@@ -24,8 +24,12 @@ from farfield.theory.errors import UndecidedError
 ROW = "i"
 ZERO, ONE = number(0), number(1)
 NOTHING = Node("-inf")  # a weight of 0, in a branch of where
-_RISING = ("exp", "log", "sqrt", "floor")  # derived functions are written out before
-_AT_END: dict[str, tuple[Node | None, Node | None]] = {"exp": (ZERO, None)}  # at -infinity and +infinity
+_RISING = ("exp", "log", "sqrt", "floor", "atan", "erf")  # derived functions are written out before
+_AT_END: dict[str, tuple[Node | None, Node | None]] = {
+    "exp": (ZERO, None),
+    "atan": (number(-2), number(2)),
+    "erf": (number(-1), ONE),
+}  # at -infinity and +infinity
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,7 @@ class Ranges:
         if node.op in _RISING:
             bottom, top = _AT_END.get(node.op, (None, None))
             a, b = parts[0].low, parts[0].high
+            tight = tight and not (node.op in ("atan", "erf") and None in (a, b))
             return Range(bottom if a is None else _call(node, a), top if b is None else _call(node, b), tight)
         rule = _RULES.get(node.op)
         if rule is None:
@@ -156,7 +161,7 @@ class Ranges:
         op, args = node.op, node.args
         if op == "name":
             return 1 if node.value == "t" or str(node.value) in self.positive else None
-        if op in ("exp", "sqrt", "abs", "sigmoid", "softplus", "relu", "cosh"):
+        if op in ("exp", "sqrt", "abs", "sigmoid", "softplus", "relu", "cosh", "gamma"):
             return 1
         signs = [self.sign(a) for a in args] if op != "where" else [self.sign(a) for a in args[2:]]
         if op == "neg":
@@ -173,7 +178,7 @@ class Ranges:
             return -1 if -1 in signs else 1 if signs == [1, 1] else None
         if op == "**":
             return 1 if signs[0] == 1 else None
-        if op in ("log1p", "floor", "tanh", "expm1", "sinh"):
+        if op in ("log1p", "floor", "tanh", "expm1", "sinh", "atan", "erf"):
             return signs[0] if op != "floor" or signs[0] == 1 else None
         if op == "log":
             return 1 if self._above(args[0], ONE) == 1 else None

@@ -73,7 +73,7 @@ class Engine:
         raise NotImplementedError
 
     def mapped(self, a: Any, f: str, c: Const = ONE) -> Any:
-        """The interval under an increasing function: "log", "exp", or "power" c of what is positive."""
+        """The interval under "exp", "atan", "erf", or under "log", "gamma" or "power" c of what is positive."""
         raise NotImplementedError
 
     def interval_sign(self, a: Any) -> int | None:
