@@ -8,6 +8,7 @@ import pytest
 
 from farfield.cli import main
 
+pytestmark = pytest.mark.hostile("what people mistype")
 FORMULAS = [  # after `check`; the sentence must have this part
     ("", "empty"), (" ", "empty"), ("-", "ends"), ("()", "bracket"), ("-log(t", "close"), ("-log t", "log(...)"),
     ("-2log(t+1)", "2*log"), ("-k t", "k*t"), ("-k*t)", "opening"), ("-k**", "ends"), ("-k*/t", "before"),
@@ -76,6 +77,7 @@ def said(capsys, arguments):
     return first
 
 
+@pytest.mark.hostile("what people mistype", 0)
 def test_there_are_many():
     assert len(FORMULAS) + len(COMMANDS) >= 120
 

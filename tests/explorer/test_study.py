@@ -33,6 +33,7 @@ def test_what_is_well_formed_is_read_and_nothing_more(tmp_path):
     assert load(written(tmp_path, {**RUN, "more": "<script>"})) == [RUN]
 
 
+@pytest.mark.hostile("records and results with holes")
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
@@ -59,6 +60,7 @@ def test_a_malformed_run_gets_a_sentence(tmp_path, field, value, sentence):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.hostile("records and results with holes")
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

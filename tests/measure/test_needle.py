@@ -44,7 +44,7 @@ def test_a_model_that_was_trained_for_it_finds_it(finder):
     assert found.leak is not None
     assert list(found.leaks) == sorted(found.leaks, reverse=True)
     heads = farfield.find("alibi").heads(4)
-    wanted = np.mean([float(farfield.leak("alibi", 11, 24, parameters=row)) for row in heads])
+    wanted = np.mean([float(farfield.leak("alibi", 11, 32, parameters=row)) for row in heads])
     assert found.leaks[2] == pytest.approx(wanted)
     assert "which was not tried" in found.sentence
 

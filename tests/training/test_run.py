@@ -303,7 +303,8 @@ def losses_of(run: Path) -> list[float]:
     ids=["torchrun", "accelerate"],
 )
 def test_two_processes_give_the_loss_curve_of_one(corpus: Path, tmp_path: Path, launcher: list[str]) -> None:
-    words = ["-m", "farfield", "train", "--encoding", "kerple-log", "--corpus", str(corpus), "--preset", "tiny"]
+    words = ["-m", "farfield", "train", "--encoding", "-p*log(1 + a*t)", "--learn", "p=0:2, a=0.1:1"]
+    words += ["--no-shared-bias", "--corpus", str(corpus), "--preset", "tiny"]
     words += ["--log-to", "none", "--quiet", "--json"]
     one = launch(*words, "--out", str(tmp_path / "one"))
     assert one.returncode == 0, one.stderr

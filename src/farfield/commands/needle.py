@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json, whole_numbers
-from farfield.theory.figures import figure_path
+from farfield.commands.options import FigurePath, Json, whole_numbers
 
 
 def needle_command(
@@ -27,7 +25,7 @@ def needle_command(
     training_length: int | None = None,
     device: str | None = None,
     seed: int = 0,
-    figure: Path | None = None,
+    figure: FigurePath = None,
     as_json: Json = False,
 ) -> None:
     """Measure whether a model finds the value of a key again that stands t tokens back, in synthetic text.
@@ -50,8 +48,6 @@ def needle_command(
         raise ValueError("Which model? Give a folder or a model on the hub, or --train ENCODING.")
     if length < 8 or steps < 1:
         raise ValueError(f"A length of {length} and {steps} steps were given; they must be at least 8 and 1.")
-    if figure is not None:
-        figure_path(figure)
     from farfield.measure.figures import needle_figure
     from farfield.measure.loading import load_model
     from farfield.measure.needle import needle, trained_for_it

@@ -51,7 +51,7 @@ def _slider(formula: Formula, name: str, known: Parameter | None, rule: Any, giv
     kind = known.given if known is not None else None
     least, most, logarithmic = normal / 1000, normal * 1000, True
     if isinstance(kind, Learned):
-        least, most = (-10.0, 10.0) if kind.start == (0, 0) else (kind.least, kind.most or 2 * kind.start[1])
+        least, most = (-10.0, 10.0) if kind.start == (0, 0) else (kind.least or 0.0, kind.most or 2 * kind.start[1])
         logarithmic = False
     elif whole:
         least, most = float(whole), 512.0 if whole == 2 else 65_536.0

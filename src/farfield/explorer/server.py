@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from farfield.explorer.answer import zoo_list
 from farfield.explorer.question import LONGEST_CONFIGURATION, LONGEST_QUERY, read
@@ -27,6 +28,7 @@ from farfield.explorer.work import BusyError, CutOffError, Pool
 from farfield.reading import parse_json
 
 HOST = "127.0.0.1"
+PATIENCE = 5.0  # seconds; a connection on which nothing moves is closed after one to two times this
 _MOST_FIELDS = 64  # of a query
 _PASTED = "/api/inspect"  # a configuration is too long for a query
 _LONGEST_BODY = 8 * LONGEST_CONFIGURATION  # bytes: every character may be escaped
@@ -42,6 +44,30 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+class Impatient(H11Protocol):
+    """HTTP that closes a connection on which nothing moves: no whole request comes in, or no answer is taken.
+
+    uvicorn itself lets a client that sends nothing, or half a request, hold its place for ever.
+    """
+
+    idle_before: Any = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(PATIENCE, self._look)
+
+    def _look(self) -> None:
+        if self.transport.is_closing():
+            return
+        waits = self.cycle is None or self.cycle.response_complete or self.flow.write_paused
+        idle = (self.cycle, self.transport.get_write_buffer_size()) if waits else None
+        if idle is not None and idle == self.idle_before:
+            self.transport.abort()
+            return
+        self.idle_before = idle
+        self.loop.call_later(PATIENCE, self._look)
 
 
 def listen(port: int) -> socket.socket:

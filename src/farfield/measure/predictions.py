@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farfield.formula import Formula, FormulaError
+from farfield.formula import Formula
+from farfield.nn.learned_heads import verdict_on
+from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.receptive import leak
-from farfield.theory.verdict.convergence import check
 
 if TYPE_CHECKING:
     from farfield.measure.models import Model
@@ -36,11 +37,10 @@ def _of_series(
 ) -> dict[str, Any]:
     given = dict(values)
     said: dict[str, Any] = {"parameters": given, "verdict": "undecided", "horizon": None, "leak": None}
-    with suppress(FormulaError):
-        verdict = check(formula, parameters=given)
+    if (verdict := verdict_on(formula, values)) is not None:
         said["verdict"] = verdict.verdict
         said["horizon"] = None if verdict.horizon is None else verdict.horizon.json()
-    with suppress(ValueError, UndecidedError):
+    with suppress(ValueError, UndecidedError), answer_in_time():
         said["leak"] = float(leak(formula, training_length, length, parameters=given))
     return said
 

@@ -111,6 +111,11 @@ class Entry:
         pairs = [record["cut"]["change"] for record in self.records]
         return two_levels([value for value, _ in pairs], [error for _, error in pairs])
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What was given for the parameters of the formula: values, or how they are learned."""
+        return self.records[0]["settings"].get("parameters") or {}
+
     def heads(self) -> list[dict[str, Any]]:
         return [head for record in self.records for head in record["heads"]]
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from farfield import zoo
 from farfield.data.durable import as_disk_full
 from farfield.data.samples import Samples
+from farfield.head_parameters import said_slopes
 from farfield.training.checkpoint import run_lock
 from farfield.training.processes import Processes
 from farfield.training.runfolder import (
@@ -111,7 +112,7 @@ def train(
 
     run = Path(run)
     settings = filled_in(settings, run)
-    zoo.find(settings.encoding)  # a mistake in the formula shows before the corpus is read
+    _require_bias(settings)
     processes = Processes(settings, run, device, chosen_trackers(log_to))
     if not processes.is_main:
         progress, say = False, _say_nothing
@@ -122,6 +123,17 @@ def train(
             return _train_locked(settings, run, processes, means)
     except OSError as error:  # a full disk may show at any write, a line of the metrics too
         raise _as_sentence(error, run) from error
+
+
+def _require_bias(settings: Settings) -> None:
+    """A mistake in the formula or its parameters shows before the corpus is read."""
+    zoo.find(settings.encoding)
+    import torch
+
+    from farfield.nn.bias import bias_of
+
+    with torch.random.fork_rng(devices=[]):
+        bias_of(settings.encoding, settings.heads, settings.width // settings.heads, settings.parameters)
 
 
 def _hold(run: Path, held: ExitStack) -> None:
@@ -169,6 +181,8 @@ def _train(
         checkpoint = processes.on_main(lambda: prepare(run, written, tokenizer, means.say))
         first = None if began is None else partial(first_weights, settings, began, tokenizer)
         loop = assemble(settings, run, config, as_bytes(written), samples, processes, means, checkpoint, first)
+        for sentence in _said_parameters(settings, loop.model):
+            means.say(sentence)
         with _stop_on_signals(loop, means.say), _tracked(processes, run, settings), closing(loop.bar):
             loop.train()
         step, history = loop.state.step, tuple(loop.state.history)
@@ -179,11 +193,21 @@ def _train(
 
         def write_rest(folder: Path) -> None:
             loop.model.generation_config.save_pretrained(folder)
-            write_card(folder, settings, loop.model, list(history))
+            write_card(folder, settings, loop.model, list(history), weights)
 
         processes.on_main(lambda: finish(run, step, lambda path: write_tensors(path, weights), write_rest))
     means.say(f"Finished: {step} steps, the model is in {str(run)!r}.")
     return Result(run, step, True, metrics=history)
+
+
+def _said_parameters(settings: Settings, model: Any) -> list[str]:
+    """How the formula's parameters get their values, where nobody gave them."""
+    slopes = said_slopes(zoo.find(settings.encoding), settings.heads, settings.parameters)
+    sentences = [f"{slopes} (--slopes gives others, or learns them)."] if slopes else []
+    for name, rule in getattr(model.position.bias, "rules", {}).items():
+        each = "one set for all layers" if settings.shared_bias else "each layer its own"
+        sentences.append(f"{name}: {rule.text}, {each}.")
+    return sentences
 
 
 @contextmanager

@@ -24,6 +24,24 @@ from farfield.nn.cache.sources import biases_of
 from farfield.nn.cache.windowed import WindowedCache, own_windows
 
 
+def split_heads(mixed: Tensor, groups: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values (batch, heads, tokens, width) of one map whose heads stand in groups that share a key.
+
+    Each group holds its queries, then its key, then its value, as BLOOM and Falcon have it.
+    """
+    x = mixed.unflatten(2, (groups, -1, width))
+    heads = x.shape[3] - 2
+    parts = x[:, :, :, :heads], x[:, :, :, heads : heads + 1], x[:, :, :, heads + 1 :]
+    q, k, v = (part.expand(-1, -1, -1, heads, -1).flatten(2, 3).transpose(1, 2) for part in parts)
+    return q, k, v
+
+
+def falcon_heads(module: Any, mixed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Those of Falcon in any of its generations: heads in groups, all in one group, or each for itself."""
+    groups = module.num_kv_heads if module.new_decoder_architecture else 1 if module.multi_query else module.num_heads
+    return split_heads(mixed, groups, module.head_dim)
+
+
 class BoundedBloomAttention(BloomAttention):
     """BLOOM's attention that knows a bounded cache."""
 
@@ -43,7 +61,7 @@ class BoundedBloomAttention(BloomAttention):
                 hidden_states, residual, alibi, attention_mask, layer_past, use_cache, output_attentions, **kwargs
             )
         _refuse_weights(output_attentions)
-        q, k, v = self._reshape(self.query_key_value(hidden_states))
+        q, k, v = split_heads(self.query_key_value(hidden_states), self.num_heads, self.head_dim)
         y = layer_past.attend(q, k, v, self.layer_idx, layer_past.given_mask, self.inv_norm_factor)
         y = self.dense(y.transpose(1, 2).reshape(hidden_states.shape))
         return residual + torch.dropout(y, self.hidden_dropout, self.training), None
@@ -92,8 +110,7 @@ class BoundedFalconAttention(FalconAttention):
                 position_embeddings, **kwargs,
             )  # fmt: skip
         _refuse_weights(output_attentions)
-        split = self._split_heads(self.query_key_value(hidden_states))
-        q, k, v = (x.transpose(1, 2).expand(-1, self.num_heads, -1, -1) for x in split)
+        q, k, v = falcon_heads(self, self.query_key_value(hidden_states))
         y = layer_past.attend(q, k, v, self.layer_idx, layer_past.given_mask, self.inv_norm_factor)
         return self.dense(y.transpose(1, 2).reshape(*hidden_states.shape[:2], -1)), None
 
@@ -130,7 +147,6 @@ def bound(model: Any, epsilon: float | str = 1e-3, **options: Any) -> Any:
         prepare(model)
         make = partial(BoundedCache, model, epsilon, **options)
     make()  # refuses what cannot be certified, now and not at the first token
-    original = type(model)._prepare_cache_for_generation
 
     def new_cache() -> Any:
         model.bounded_cache = make()
@@ -145,18 +161,18 @@ def bound(model: Any, epsilon: float | str = 1e-3, **options: Any) -> Any:
             _note_mask(decoder, args, kwargs)
         return args, kwargs
 
-    def prepare_cache(
-        self: Any, generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> Any:
-        chosen = generation_config.cache_implementation is not None or generation_config.use_cache is False
-        if model_kwargs.get("past_key_values") is None and not chosen:
-            model_kwargs["past_key_values"] = new_cache()
-        return original(self, generation_config, model_kwargs, *args, **kwargs)
+    def generate(self: Any, inputs: Any = None, generation_config: Any = None, *args: Any, **kwargs: Any) -> Any:
+        settings = self.generation_config if generation_config is None else generation_config
+        chosen = kwargs.get("cache_implementation", settings.cache_implementation) is not None
+        refused = kwargs.get("use_cache", settings.use_cache) is False
+        if kwargs.get("past_key_values") is None and not chosen and not refused:
+            kwargs["past_key_values"] = new_cache()
+        return type(self).generate(self, inputs, generation_config, *args, **kwargs)
 
     model.new_bounded_cache = new_cache
     for settings in (model.config, model.generation_config):  # MPT's say that it should generate without any cache
         settings.use_cache = True
-    model._prepare_cache_for_generation = MethodType(prepare_cache, model)
+    model.generate = MethodType(generate, model)
     if windowed or model.config.model_type in (
         "bloom",
         "mpt",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from farfield.nn.bias import Bias
+from farfield.nn.learned_heads import exact
 from farfield.theory.errors import DivergenceError
 from farfield.theory.fields.receptive import Weights
 from farfield.theory.fields.windows import weights_of
@@ -41,7 +42,7 @@ class ModelBiases:
         """The weights exp(r(t)) of a head with their certified sums, with its parameters exactly as they stand."""
         key = (self.set_of(layer), head, context)
         if key not in self._kept:
-            values = {name: _exact(value) for name, value in self.bias.values_of(head, key[0]).items()}
+            values = {name: exact(value) for name, value in self.bias.values_of(head, key[0]).items()}
             try:
                 self._kept[key] = weights_of(self.bias.formula, context, parameters=values)
             except DivergenceError as error:
@@ -76,12 +77,6 @@ def biases_of(model: Any) -> ModelBiases:
         "a bounded cache knows farfield, BLOOM, MPT and Falcon (ALiBi) models, whose attention is biased by distance, "
         f"and models with windows, not {kind!r}"
     )
-
-
-def _exact(value: float) -> str:
-    """A double as the constant that it is, in few enough digits for a formula."""
-    above, below = value.as_integer_ratio()
-    return str(above) if below == 1 else f"{above}/2**{below.bit_length() - 1}"
 
 
 def _bloom_slopes(model: Any, heads: int) -> list[float]:

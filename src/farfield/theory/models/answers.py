@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
+from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.windows import smallest_window, weights_of
 from farfield.theory.models.layers import Layer
@@ -76,7 +77,8 @@ def _formula(layer: Layer, epsilon: str | float | Fraction, logit_bound: str | f
             "windowed", f"the sum of the weights of {layer.position} {said}, so one window serves all lengths"
         )
     try:
-        windows = tuple(smallest_window(weights_of(found, parameters=row), epsilon, logit_bound) for row in rows)
+        with answer_in_time():
+            windows = tuple(smallest_window(weights_of(found, parameters=row), epsilon, logit_bound) for row in rows)
     except (DivergenceError, UndecidedError) as error:
         return Answer("undecided", str(error))
     return Answer("windowed", f"the sum of the weights of {layer.position} {said}", windows)
