@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Flag, Json
+from farfield.commands.options import FigurePath, Flag, Json
 from farfield.theory.models.inspection import NAMES, Inspection, inspect
 from farfield.theory.models.layers import LENGTHS, Layer
 
@@ -25,7 +24,8 @@ def inspect_command(
     corpus: str | None = None,
     tokenizer: str | None = None,
     length: int = 512,
-    figure: Path | None = None,
+    device: str | None = None,
+    figure: FigurePath = None,
     as_json: Json = False,
 ) -> None:
     """Tell how far a model looks, from its configuration alone: no weights are fetched, and none of its code is run.
@@ -38,7 +38,8 @@ def inspect_command(
         corpus: The text of --weights: `python`, a path, or a data set of the hub.
         tokenizer: For models without one: `bytes`, a tokenizer.json, or a name on the hub.
         length: Tokens of that text.
-        figure: Write a figure of the layers here, as PNG and SVG.
+        device: Where to compute with --weights: cpu, cuda, cuda:1, ...; a GPU if there is one unless given.
+        figure: Write a figure of the layers here: .pdf, .png or .svg.
         as_json: Print one JSON object.
     """
     from farfield.data.configurations import configuration_of
@@ -48,7 +49,7 @@ def inspect_command(
     if weights:
         if logit_bound is not None:
             raise ValueError("give either --logit-bound or --weights, not both")
-        measured = _measured(model, corpus, tokenizer, length)
+        measured = _measured(model, corpus, tokenizer, length, device)
         logit_bound = f"{math.ceil(1000 * max(measured)) / 1000:.3f}"
     found = inspect(config, logit_bound=logit_bound, epsilon=epsilon, name=model.rstrip("/"))
     if measured is not None:
@@ -62,13 +63,13 @@ def inspect_command(
         show(Console(), found)
 
 
-def _measured(model: str, corpus: str | None, tokenizer: str | None, length: int) -> list[float]:
+def _measured(model: str, corpus: str | None, tokenizer: str | None, length: int, device: str | None) -> list[float]:
     from farfield.measure.loading import load_model, load_text
     from farfield.measure.logits import largest_logits
 
     if length < 2:
         raise ValueError(f"a length of {length} was given; it must be at least 2")
-    subject = load_model(model)
+    subject = load_model(model, device=device)
     text = load_text(subject, corpus, split="train", tokens=length, segment=length, tokenizer=tokenizer)
     return largest_logits(subject, text, min(length, text.span, subject.longest or length))
 

@@ -1,4 +1,4 @@
-"""The figures of the measurements, in the common style: PNG and SVG, readable in black and white."""
+"""The figures of the measurements, in the common style, readable in black and white."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -> list[Path]:
-    """Perplexity against length by each protocol, with error bars, and the loss by tokens seen that explains it."""
+    """Perplexity against length by each protocol, and the loss by tokens seen that explains it, with error bars.
+
+    Those of perplexity are paired: of the change from 1x, in which the difficulty of the text cancels.
+    """
     with style() as pyplot:
         figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6))
         number = 0
@@ -29,17 +32,18 @@ def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -
                 if rows:
                     name = protocol if len(evaluations) == 1 else f"{label}, {protocol}"
                     x, y = [row.length for row in rows], [row.perplexity for row in rows]
-                    # the errors of all protocols are much the same, as they share the text: shown once
-                    bars = [row.stderr or 0.0 for row in rows] if protocol == "non-overlapping" else None
+                    base = next((row for row in rows if row.length == evaluation.training_length), rows[0])
+                    bars = [row.perplexity * (row.against(base)[1] or 0.0) for row in rows]
                     left.errorbar(x, y, bars, label=plain(name), capsize=2, elinewidth=0.6, **look(number))
                     number += 1
         for i, (label, evaluation) in enumerate(evaluations.items()):
             seen = evaluation.by_tokens_seen()
             middle = [(p["from"] * p["to"]) ** 0.5 for p in seen]
-            right.plot(middle, [p["loss"] for p in seen], label=plain(label), **look(i))
+            losses, errors = [p["loss"] for p in seen], [p["error"] for p in seen]
+            right.errorbar(middle, losses, errors, label=plain(label), capsize=2, elinewidth=0.6, **look(i))
             right.axvline(evaluation.training_length, color="#7f7f7f", linestyle=":", linewidth=1)
         in_tokens(left.xaxis, right.xaxis)
-        left.set(xlabel="length (tokens)", ylabel="perplexity", title="perplexity against length")
+        left.set(xlabel="length (tokens)", ylabel="perplexity", title="perplexity against length (bars: of the change)")
         right.set(xlabel="tokens seen", ylabel="loss", title="loss by tokens seen (dotted: training length)")
         left.legend(fontsize=7)
         if len(evaluations) > 1:

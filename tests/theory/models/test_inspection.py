@@ -203,4 +203,4 @@ def test_the_command_prints_json_and_draws(tmp_path, capsys) -> None:
     assert told["local_reach"] == 12 * 127 + 1
     assert told["scaling"]["original"] == 4096
     assert (tmp_path / "layers.png").stat().st_size > 5000
-    assert (tmp_path / "layers.svg").exists()
+    assert not (tmp_path / "layers.svg").exists()

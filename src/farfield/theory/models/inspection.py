@@ -114,7 +114,7 @@ class Inspection:
         }  # fmt: skip
 
     def figure(self, path: str | Path | None = None) -> Any:
-        """The layers and what each sees as a figure; with a path, written as PNG and SVG."""
+        """The layers and what each sees as a figure; with a path, written as its ending says."""
         from farfield.theory.models.picture import layers_figure
 
         if self.model is None:
