@@ -14,9 +14,10 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from farfield.commands.options import Flag, Formula, Json, SetParameters, Whole, WholeOrNone, numbered, values
+from farfield.commands.options import Flag, Formula, Json, SetParameters, Slopes, Whole, WholeOrNone, numbered, values
 from farfield.commands.proofs import ProofFile, proof_text
 from farfield.commands.tables import fitting
+from farfield.head_parameters import said_slopes, with_slopes
 from farfield.theory.fields.receptive import EPSILONS, exact_epsilon
 from farfield.theory.fields.summary import HeadSummary, Summary, fields, shown_number
 from farfield.theory.verdict.convergence import BUDGET, Verdict, check
@@ -38,6 +39,7 @@ def check_command(
     width: Whole = 64,
     layers: WholeOrNone = None,
     parameters: SetParameters = None,
+    slopes: Slopes = None,
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
     context: WholeOrNone = None,
     train_length: WholeOrNone = None,
@@ -59,6 +61,7 @@ def check_command(
         width: Width of one head, for encodings that depend on it.
         layers: Also tell how far a model with this many layers reaches.
         parameters: Give a parameter its value, as NAME=VALUE; may be repeated. Others stay open.
+        slopes: What k is in each head: alibi (the default), or one for each head: 1/2,1/4,1/8,1/16.
         epsilon: Receptive fields for this share of the weights left outside; may be repeated. 0.5 ... 1e-12 if not
             given.
         context: Also show the practical reach within a context of this many tokens, which divergent encodings have too.
@@ -83,12 +86,18 @@ def check_command(
         raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")
     named = find(encoding, weight=weight)
     given = values(parameters)
+    if slopes is not None:
+        if "k" in given:
+            raise ValueError("k is given twice, by --set and by --slopes")
+        named, heads = with_slopes(named, slopes, heads)
     verdict = check(named, start=start, parameters=given, budget=BUDGET * (1 if time is None else time / 2))
     seen = fields(
         named, verdict, given, heads=heads, width=width, layers=layers, epsilons=epsilon or list(EPSILONS),
         context=context, lengths=None if train_length is None or test_length is None else (train_length, test_length),
         start=start, seconds=seconds,
     )  # fmt: skip
+    if heads is not None and (said := said_slopes(named, heads, given)):
+        seen.notes.append(said)
     proof = None
     if coq is not None or verify:
         rows = named.heads(heads, given, width=width) if heads is not None else [dict(given)]

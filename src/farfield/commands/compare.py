@@ -31,6 +31,7 @@ from farfield.commands.options import (
 from farfield.commands.tables import fitting
 from farfield.formula import Formula, parse
 from farfield.formula.latex import latex as latex_of
+from farfield.head_parameters import said_slopes
 from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.comparison import Comparison, compare
@@ -105,6 +106,9 @@ def compare_command(
     _show(console, rows, epsilons, context)
     for pair in pairs if proof or len(pairs) == 1 else []:
         _show_pair(console, pair, several=len(pairs) > 1)
+    typed = [found for name in encodings if (found := zoo.find(name)).name == found.text]
+    if said := next(filter(None, (said_slopes(found, heads, given) for found in typed)), ""):
+        console.print(Text(f"{said}; shown is head {heads if head is None else head} of {heads}"))
     if figure is not None:
         console.print(Text(f"figure: {figure}"))
 

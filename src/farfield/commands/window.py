@@ -11,6 +11,7 @@ from rich.text import Text
 
 from farfield.commands.options import Formula, Json, SetParameters, Whole, WholeOrNone, values
 from farfield.commands.tables import fitting
+from farfield.head_parameters import said_slopes
 from farfield.theory.budget import answer_in_time
 from farfield.theory.fields.receptive import digits
 from farfield.theory.fields.windows import Windows, windows
@@ -56,6 +57,8 @@ def window_command(
         print(json.dumps(_json(result, epsilon, logit_bound)))
     else:
         _show(Console(), found.name, result, epsilon, logit_bound)
+        if found.name == found.text and (said := said_slopes(found, heads, given)):
+            Console().print(Text(said))
 
 
 def is_model(text: str) -> bool:
