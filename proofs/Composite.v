@@ -5,6 +5,35 @@ From Farfield Require Import Sums Numbers Formula Certificates Residues.
 Open Scope R_scope.
 Open Scope lazy_bool_scope. (* a &&& b computes b only if it must *)
 
+(* a x + b with a, b >= 0, and b at least 1 where it is asked for *)
+Fixpoint above (least : Q) (e : formula) : bool :=
+  match e with
+  | Dist => Qle_bool least 0
+  | Int z => Qle_bool least (inject_Z z)
+  | Rat q => Qle_bool least q
+  | Add a b => above least a && above 0 b || above 0 a && above least b
+  | Mul a b | Div a b => Qle_bool least 0 && above 0 a && above 0 b
+  | _ => false
+  end.
+
+Lemma above_correct e x : 0 <= x -> forall least, above least e = true -> Q2R least <= eval e x.
+Proof.
+  intros Hx. assert (Z0 : Q2R 0 = 0) by (unfold Q2R; simpl; lra).
+  assert (L : forall p q, Qle_bool p q = true -> Q2R p <= Q2R q) by (intros p q H; now apply Qle_Rle, Qle_bool_iff).
+  induction e; intros least H; cbn [above eval] in *; try discriminate.
+  - apply L in H. lra.
+  - apply L in H. unfold Q2R in H at 2. simpl in H. lra.
+  - now apply L.
+  - apply Bool.orb_true_iff in H. destruct H as [H|H]; apply Bool.andb_true_iff in H; destruct H as [H1 H2];
+      specialize (IHe1 _ H1); specialize (IHe2 _ H2); lra.
+  - apply Bool.andb_true_iff in H. destruct H as [H H2]. apply Bool.andb_true_iff in H. destruct H as [H0 H1].
+    apply L in H0. specialize (IHe1 _ H1). specialize (IHe2 _ H2). rewrite Z0 in *. nra.
+  - apply Bool.andb_true_iff in H. destruct H as [H H2]. apply Bool.andb_true_iff in H. destruct H as [H0 H1].
+    apply L in H0. specialize (IHe1 _ H1). specialize (IHe2 _ H2). rewrite Z0 in *.
+    assert (0 <= / eval e2 x) by (destruct IHe2 as [h|<-]; [left; now apply Rinv_0_lt_compat|rewrite Rinv_0; lra]).
+    unfold Rdiv. nra.
+Qed.
+
 (* not negative, by its shape *)
 Fixpoint nonneg (e : formula) : bool :=
   match e with
@@ -14,6 +43,7 @@ Fixpoint nonneg (e : formula) : bool :=
   | Add a b | Mul a b | Div a b | Min a b | If_lt _ _ a b | If_le _ _ a b => nonneg a && nonneg b
   | Max a b => nonneg a || nonneg b
   | Inv a | Pow a _ => nonneg a
+  | Log a => above 1 a
   | _ => false
   end.
 
@@ -32,6 +62,7 @@ Proof.
   - apply Rmult_le_pos; auto.
   - auto.
   - left. apply exp_pos.
+  - apply Logarithms.ln_nonneg. apply (above_correct e x Hx) in H. unfold Q2R in H. simpl in H. lra.
   - apply sqrt_pos.
   - apply pow_le. auto.
   - left. apply exp_pos.

@@ -24,7 +24,7 @@ from farfield.theory.errors import OutsideCoqError
 
 Check = Callable[[str, str], subprocess.CompletedProcess[str]]
 pytestmark = pytest.mark.xdist_group("coq")
-WHY = ("must cancel exactly", "one by one")  # what docs/proofs.md says is outside
+WHY = ("must cancel exactly", "no weight is negative")  # what docs/proofs.md says is outside
 
 
 def emitted(verdict: ff.Verdict) -> str | None:

@@ -49,7 +49,7 @@ def falsified(block: str) -> Iterator[str]:
     found = re.search(rf"Certificate (Upper|Lower) (\d) {number} {number} (\(At \d+\))", claim)
     assert found is not None
     kind, depth, exponent, constant, start = found.groups()
-    other, far, steep = ("Lower", "(-40)", "(7 # 2)") if kind == "Upper" else ("Upper", "40", "(-2)")
+    other, far, steep = ("Lower", "(-40)", "40") if kind == "Upper" else ("Upper", "40", "(-2)")
     for wrong in (
         f"{kind} {depth} {exponent} {far} {start}",
         f"{kind} {depth} {steep} {constant} {start}",

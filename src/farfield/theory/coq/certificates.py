@@ -93,7 +93,20 @@ def _not_negative(node: Node) -> bool:
         return exponent is None or exponent.denominator != 1 or _not_negative(node.args[0])
     if node.op in ("+", "*", "/", "where"):
         return all(map(_not_negative, node.args[-2:]))
+    if node.op == "log":
+        return _above(node.args[0], Fraction(1))
     return node.op in ("name", "pi", "exp", "sqrt", "abs") or (isinstance(value, Fraction) and value >= 0)
+
+
+def _above(node: Node, least: Fraction) -> bool:
+    """Whether it is at least so much at every distance, by its shape: a line with positive numbers."""
+    if node.op == "+":
+        return any(_above(a, least) and _above(b, Fraction(0)) for a, b in (node.args, node.args[::-1]))
+    if node.op in ("*", "/"):
+        return least == 0 and all(_above(a, least) for a in node.args)
+    if isinstance(node.value, Fraction):
+        return node.value >= least and (least == 0 or node.value.denominator == 1)
+    return node.op == "name" and least == 0
 
 
 def _q(value: Fraction) -> str:
