@@ -58,7 +58,7 @@ def test_an_encoding_is_one_line(copy):
     assert "root: r(t) = -sqrt(k*t) converges for every k > 0." in copy.run("-m", "farfield", "check", "root")
     (row,) = [row for row in json.loads(copy.run("-m", "farfield", "zoo", "--json")) if row["name"] == "root"]
     assert row["source"] == "tried by the authors, unpublished"
-    bias = "from farfield.nn import Bias; print(Bias('root', 2).values(5)[1, 4].item())"
+    bias = "from farfield.nn import Bias; print(Bias('root', 2)(5)[1, 4].item())"
     assert float(copy.run("-c", bias)) == pytest.approx(-((4 / 256) ** 0.5))
 
 
