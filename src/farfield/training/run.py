@@ -37,7 +37,7 @@ from farfield.training.runfolder import (
     write_tensors,
 )
 from farfield.training.settings import Settings
-from farfield.training.start import filled_in, first_weights, origin, stored_tokenizer
+from farfield.training.start import filled_in, first_weights, origin, other_model, stored_tokenizer
 from farfield.training.text import read_text
 from farfield.training.trackers import chosen_trackers, start_trackers, stop_trackers
 
@@ -176,7 +176,7 @@ def _train(
     samples = {split: Samples(read, settings.length, settings.seed, split) for split, read in tokens.items()}
     with flush_denormals(), generators_kept():
         began = origin(settings, run)
-        config = model_config(settings, tokenizer, tokens, began)
+        config = model_config(settings, tokenizer, tokens, began, other_model(settings, run))
         written = model_json(config)
         checkpoint = processes.on_main(lambda: prepare(run, written, tokenizer, means.say))
         first = None if began is None else partial(first_weights, settings, began, tokenizer)
