@@ -115,7 +115,7 @@ def show(console: Console, named: Encoding, verdict: Verdict, seen: Summary) -> 
     if verdict.envelope is not None and verdict.answer is not None:
         said = f"{verdict.answer}: the class {said}" if verdict.condition is None else f"{verdict.answer}: {said}"
     console.print(Text.assemble("  ", (said, _COLOURS[verdict.verdict])))
-    console.print(Text("proof" if verdict.verdict in ("converges", "diverges") else "why", style="bold"))
+    console.print(Text(_heading(verdict), style="bold"))
     console.print(numbered(verdict.proof))
     if len(seen.heads) == 1 and seen.heads[0].exact_total is not None:
         console.print(Text(f"B = {seen.heads[0].exact_total}"))
@@ -125,6 +125,15 @@ def show(console: Console, named: Encoding, verdict: Verdict, seen: Summary) -> 
         console.print(table)
     for note in seen.notes:
         console.print(Text(note))
+
+
+def _heading(verdict: Verdict) -> str:
+    """What stands above the steps: which part is proven for all distances, and which is only compared at points."""
+    if verdict.verdict not in ("converges", "diverges"):
+        return "why"
+    if verdict.proven:
+        return "proof (checked: its bounds are proven for every t, nothing is sampled)"
+    return "proof (its condition is compared with verdicts at points: sampled)" if verdict.sampled else "proof"
 
 
 def _latex_table(seen: Summary) -> str:

@@ -65,6 +65,12 @@ def attend(
     return out.transpose(1, 2).contiguous(), None
 
 
+def attention_layers(model: Any) -> list[nn.Module]:
+    """The attention modules of a model of transformers, by what all of them have."""
+    known = ("head_dim", "head_size")  # the second is GPT-NeoX's
+    return [m for m in model.modules() if hasattr(m, "layer_idx") and any(hasattr(m, name) for name in known)]
+
+
 def add_bias(
     model: Any,
     encoding: str = "alibi",
@@ -85,11 +91,11 @@ def add_bias(
     Returns:
         The same model, which attends with farfield's attention from now on.
     """
-    layers = [m for m in model.modules() if hasattr(m, "layer_idx") and hasattr(m, "head_dim")]
+    layers = attention_layers(model)
     if not layers:
         raise ValueError(f"{type(model).__name__} has no attention layers that transformers' AttentionInterface knows")
     heads = model.config.get_text_config().num_attention_heads
-    width = layers[0].head_dim
+    width: Any = getattr(layers[0], "head_dim", None) or getattr(layers[0], "head_size", None)
     bias = bias_of(encoding, heads, width, parameters)
     if bias is None:
         raise ValueError(f"the encoding {encoding!r} is no bias by distance")

@@ -12,7 +12,7 @@ from typing import Any
 
 from farfield.theory.models.fields import Fields
 from farfield.theory.models.layers import TYPES, Layer, Model, Scaling
-from farfield.zoo import Value, slopes
+from farfield.zoo import Value, find, slopes
 
 MOST_LAYERS = 4096
 _KINDS = ("full_attention", "sliding_attention", "chunked_attention", "attention")
@@ -219,11 +219,25 @@ def _t5(f: Fields) -> Layers:
 
 
 def _ours(f: Fields) -> Layers:
-    encoding = f.get("encoding")
+    return _with_bias(f, f.get("encoding"), f.get("encoding_parameters"))
+
+
+def _replaced(f: Fields) -> Layers:
+    """A model of another family whose encoding was replaced by ours."""
+    how = f.get("farfield")
+    how = how if isinstance(how, dict) else {}
+    return _with_bias(f, how.get("encoding"), how.get("parameters"))
+
+
+def _with_bias(f: Fields, encoding: Any, parameters: Any) -> Layers:
+    """Layers with the bias of an encoding; parameters that are learned, or differ between heads, stay open."""
     if not isinstance(encoding, str):
         raise ValueError("this farfield model names no encoding")
-    named = {"none": "none", "rope": "rope", "t5": "t5", "sinusoidal": "sinusoidal"}
-    return _plain(f, named.get(encoding, encoding))
+    if isinstance(parameters, dict) and parameters and (found := find(encoding)).formula is not None:
+        known = {name: value for name, value in parameters.items() if not isinstance(value, dict | list)}
+        return _plain(f, found.formula.bind(known).text())
+    layers = _plain(f, encoding)
+    return [replace(layer, slopes=tuple(slopes(layer.heads))) for layer in layers] if encoding == "alibi" else layers
 
 
 ARCHITECTURES: dict[str, Callable[[Fields], Layers]] = {
@@ -239,7 +253,7 @@ ARCHITECTURES: dict[str, Callable[[Fields], Layers]] = {
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2"), _deepseek),
     "gemma2": _gemma2, "gemma3_text": _gemma3, "gpt_oss": _gpt_oss, "olmo3": _olmo3, "smollm3": _smollm3,
     "llama4_text": _llama4, "gpt_neo": _gpt_neo, "gpt_bigcode": _gpt_bigcode, "bloom": _alibi, "mpt": _mpt,
-    "jais": _jais, "t5": _t5, "farfield": _ours,
+    "jais": _jais, "t5": _t5, "farfield": _ours, "farfield-replaced": _replaced,
 }  # fmt: skip
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "training_length", "n_ctx")
 

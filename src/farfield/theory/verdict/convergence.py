@@ -36,6 +36,7 @@ from farfield.theory.verdict.gate import PartVerdict, Settle, accepted, weakest
 from farfield.theory.verdict.horizon import Horizon, horizon
 from farfield.theory.verdict.ladder import B, Rung, certificate, decide, safe_decimal
 from farfield.theory.verdict.regions import Region, domain, domain_relation
+from farfield.theory.verdict.sparse_sums import by_sparse_sets
 from farfield.zoo import Encoding, find
 
 BUDGET = 1.5  # for one verdict, in seconds of an ordinary machine
@@ -305,7 +306,7 @@ def _check_parts(formula: Formula, start: int, work: Work) -> Verdict | None:
 
 def _check_pieces(formula: Formula, start: int, work: Work) -> Verdict | None:
     """Residue classes and branches that change for ever: each a series of its own (classes.py, choices.py)."""
-    for way in (by_factors, by_classes, by_choices):
+    for way in (by_factors, by_classes, by_sparse_sets, by_choices):
         try:
             found = way(formula, start, lambda part, first: _check_concrete(part, first, work))
         except (UndecidedError, FormulaError):
