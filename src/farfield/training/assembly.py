@@ -141,7 +141,7 @@ def model_config(
         if vocabulary_size(tokenizer) > config.vocab_size:
             size = vocabulary_size(tokenizer)
             raise ValueError(f"The tokenizer in {str(other)!r} has {size} words, but its model {config.vocab_size}.")
-        config.training = training
+        config.training, config.name_or_path = training, ""
         return config
     config = FarfieldConfig(
         vocab_size=vocabulary_size(tokenizer),

@@ -117,7 +117,7 @@ class Loop:
             group["lr"] = rate
         self.optimizer.step()
         self.optimizer.zero_grad()
-        if self.divided and hasattr(bias := bias_of_network(self.model), "keep_in_range"):
+        if self.divided and hasattr(bias := bias_of_network(self.model)[1], "keep_in_range"):
             bias.keep_in_range()  # the forward pass sees copies of divided parameters
         return loss, norm, rate
 

@@ -65,6 +65,6 @@ def weights_of(model: Any) -> dict[str, torch.Tensor]:
     return {name: tensor.detach() for name, tensor in weights.items() if first[name]}
 
 
-def bias_of_network(model: Any) -> Any:
-    """The module that gives the bias of the encoding."""
-    return model.position.bias if is_ours(model.config) else model.farfield_bias
+def bias_of_network(model: Any) -> tuple[str, Any]:
+    """The module that gives the bias of the encoding, with its name; None if there is none."""
+    return ("position.bias", model.position.bias) if is_ours(model.config) else ("farfield_bias", model.farfield_bias)

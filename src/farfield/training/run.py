@@ -204,7 +204,9 @@ def _said_parameters(settings: Settings, model: Any) -> list[str]:
     """How the formula's parameters get their values, where nobody gave them."""
     slopes = said_slopes(zoo.find(settings.encoding), settings.heads, settings.parameters)
     sentences = [f"{slopes} (--slopes gives others, or learns them)."] if slopes else []
-    for name, rule in getattr(model.position.bias, "rules", {}).items():
+    from farfield.training.network import bias_of_network
+
+    for name, rule in getattr(bias_of_network(model)[1], "rules", {}).items():
         each = "one set for all layers" if settings.shared_bias else "each layer its own"
         sentences.append(f"{name}: {rule.text}, {each}.")
     return sentences
