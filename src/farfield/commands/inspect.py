@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 from rich.console import Console
@@ -11,8 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import FigurePath, Flag, Json
-from farfield.theory.models.inspection import NAMES, Inspection, inspect
-from farfield.theory.models.layers import LENGTHS, Layer
+from farfield.theory.models.inspection import Inspection, inspect
+from farfield.theory.models.presentation import (
+    CACHE_HEADINGS,
+    CACHE_TITLE,
+    LAYER_HEADINGS,
+    cache_rows,
+    layer_rows,
+    sentences,
+)
 
 
 def inspect_command(
@@ -78,60 +86,20 @@ def show(console: Console, found: Inspection) -> None:
     """The answer for a person: one sentence, then the layers, the cache and what else there is to know."""
     console.print(Text(found.sentence, style="bold"))
     if found.model is None:
-        table = Table("field", "value")
-        for name, value in (found.unknown or {}).items():
-            table.add_row(Text(name), Text(str(value)))
-        console.print(table)
+        console.print(_table(("field", "value"), ((name, str(v)) for name, v in (found.unknown or {}).items())))
     else:
-        console.print(_layers(found))
-        for number, (_, said) in enumerate(found.groups(), 1):
-            console.print(Text(f"({number}) {said.kind}: {said.why}."))
-        if found.reach is not None:
-            even = f"; all but {found.epsilon} of an even spread lies within {found.spread:,}" if found.spread else ""
-            console.print(Text(f"The local layers together reach {found.reach:,} tokens, exactly{even}."))
-        console.print(_cache(found))
+        console.print(_table(LAYER_HEADINGS, layer_rows(found)))
+        for sentence in sentences(found):
+            console.print(Text(sentence))
+        console.print(_table(CACHE_HEADINGS, cache_rows(found), CACHE_TITLE))
     for note in found.notes:
         console.print(Text(f"Note: {note}."))
 
 
-def _layers(found: Inspection) -> Table:
-    table = Table()
-    for column in ("layers", "position", "sees", "heads (keys) x width", "soft cap", "sink", "answer"):
-        table.add_column(column)
-    for number, (layers, said) in enumerate(found.groups(), 1):
-        one = layers[0]
-        sees = "everything before" if one.window is None else f"{one.window:,} tokens" + (" (chunk)" * one.chunks)
-        cells = (
-            _numbers(layers), NAMES.get(one.position, one.position), sees,
-            f"{one.heads} ({one.key_heads}) x {one.width}", "" if one.soft_cap is None else f"{one.soft_cap:g}",
-            "learned" if one.sink else "", f"({number}) {said.kind}",
-        )  # fmt: skip
+def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str | None = None) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in headings:
+        table.add_column(column, justify="right" if title else "left")
+    for cells in rows:
         table.add_row(*(Text(cell) for cell in cells))
     return table
-
-
-def _numbers(layers: list[Layer]) -> str:
-    """Layers as "1-3, 5-7", shortened."""
-    runs: list[list[int]] = []
-    for n in (layer.number for layer in layers):
-        if runs and n == runs[-1][1] + 1:
-            runs[-1][1] = n
-        else:
-            runs.append([n, n])
-    said = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
-    short = said if len(said) <= 4 else [*said[:3], "...", said[-1]]
-    return f"{', '.join(short)} ({len(layers)})"
-
-
-def _cache(found: Inspection) -> Table:
-    table = Table(title="keys and values of one text", title_justify="left")
-    for column in ("tokens", "with the windows", "without"):
-        table.add_column(column, justify="right")
-    for n in LENGTHS:
-        cells = (f"{n:,}", _size(found.cache_bytes(n)), _size(found.cache_bytes(n, windows=False)))
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
-
-
-def _size(count: int) -> str:
-    return f"{count / 2**30:,.2f} GiB" if count >= 2**30 else f"{count / 2**20:,.1f} MiB"

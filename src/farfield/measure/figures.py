@@ -13,6 +13,7 @@ from farfield.theory.figures import in_tokens, look, plain, save, style
 if TYPE_CHECKING:
     from farfield.measure.delta import Truncation
     from farfield.measure.gradient import ByGradient
+    from farfield.measure.needle import Needle
     from farfield.measure.perplexity import Evaluation
     from farfield.measure.receptive import ByAttention
     from farfield.measure.speed import Speed
@@ -48,6 +49,30 @@ def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -
         left.legend(fontsize=7)
         if len(evaluations) > 1:
             right.legend(fontsize=7)
+        return _written(figure, pyplot, path)
+
+
+def needle_figure(found: Sequence[Needle], path: str | Path) -> list[Path]:
+    """The share of values that was found by their distance, and the share of the weights that lies beyond it."""
+    with style() as pyplot:
+        figure, axes = pyplot.subplots(figsize=(6.5, 3.8))
+        for i, one in enumerate(found):
+            looks = look(i)
+            cut = one.cut
+            beyond = "" if cut is None else f"; cut at {cut:,} ({'window' if one.window else 'TRF(0.01)'})"
+            axes.plot(one.distances, one.accuracy, label=plain(f"{one.encoding}: found{beyond}"), **looks)
+            known = [(t, x) for t, x in zip(one.distances, one.leaks, strict=False) if x is not None]
+            if known:
+                bare = {"color": looks["color"], "linestyle": ":", "linewidth": 1}
+                axes.plot(*zip(*known, strict=True), label=plain(f"{one.encoding}: leak beyond t"), **bare)
+            if cut is not None and cut <= 1.5 * max(one.distances):
+                axes.axvline(cut, color=looks["color"], linestyle="-.", linewidth=1)
+            axes.axvline(one.training_length, color="#7f7f7f", linestyle=":", linewidth=1)
+        axes.axhline(found[0].chance, color="#7f7f7f", linestyle="--", linewidth=0.8)
+        in_tokens(axes.xaxis)
+        axes.set(xlabel="tokens back (dotted: training length)", ylabel="share (dashed: guessing)", ylim=(-0.02, 1.04),
+                 title="the value of a key, found again")  # fmt: skip
+        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
         return _written(figure, pyplot, path)
 
 
