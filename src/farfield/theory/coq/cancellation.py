@@ -16,7 +16,7 @@ from flint import arb, ctx
 
 from farfield.formula import Formula, Node, build
 from farfield.formula.algebras import exact_value
-from farfield.theory.coq.lines import line_of
+from farfield.theory.coq.affine import line_of
 
 _BITS = 36  # of a constant; somewhat fewer than Coq's
 _PRECISION = 3000

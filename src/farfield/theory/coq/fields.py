@@ -15,7 +15,7 @@ from flint import arb, ctx, fmpq
 
 from farfield.formula import Formula, Node, build
 from farfield.formula.algebras import ball_value, exact_value
-from farfield.theory.coq.lines import line_of
+from farfield.theory.coq.affine import line_of
 from farfield.theory.coq.terms import ATOM, Term, nat, rational, weight_term, wrapped
 from farfield.theory.errors import OutsideCoqError
 
