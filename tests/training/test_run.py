@@ -256,7 +256,7 @@ def test_the_settings_are_the_options_of_the_command(
         main(["train", "--help"])
     shown = capsys.readouterr().out
     for name, field in Settings.model_fields.items():
-        option = "--set" if name == "parameters" else f"--{name.replace('_', '-')}"
+        option = {"parameters": "--set", "start_from": "--from"}.get(name, f"--{name.replace('_', '-')}")
         assert re.search(rf"│ {option}\b", shown), name
         assert field.description, name
     words = ["--encoding", "-k*t", "--set", "k=1/16", "--corpus", str(corpus), "--preset", "tiny", "--steps", "2"]
