@@ -34,7 +34,7 @@ def generate_command(
     """Write on from a prompt, keeping only the keys that epsilon asks for, and tell what that can have cost.
 
     Args:
-        run: A run folder of `farfield train`, or the folder or name of a BLOOM, MPT or
+        run: A run folder of `farfield train`, a folder of `farfield replace`, or the folder or name of a BLOOM, MPT or
             Falcon (ALiBi) model, or of one with windows.
         prompt: The text to go on from; of any length, in constant memory.
         prompt_file: A file with that text.
@@ -100,9 +100,11 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
     if file is None:
         return str(prompt)
     try:
-        return Path(file).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"The prompt {str(file)!r} cannot be read: {error}") from None
+        return Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"The prompt {str(file)!r} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"The prompt {str(file)!r} cannot be read: it is no text in UTF-8.") from None
 
 
 def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
