@@ -34,7 +34,7 @@ def generate_command(
     """Write on from a prompt, keeping only the keys that epsilon asks for, and tell what that can have cost.
 
     Args:
-        run: A run folder of `farfield train`, or the folder or name of a BLOOM, MPT or
+        run: A run folder of `farfield train`, a folder of `farfield replace`, or the folder or name of a BLOOM, MPT or
             Falcon (ALiBi) model, or of one with windows.
         prompt: The text to go on from; of any length, in constant memory.
         prompt_file: A file with that text.
