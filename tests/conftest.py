@@ -2,13 +2,36 @@
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+from hypothesis import settings
+
+settings.register_profile("farfield", deadline=None)  # no test asserts a time
+settings.load_profile("farfield")
 os.environ.setdefault("FARFIELD_TIME", "600")  # what `farfield check` prints does not depend on the machine
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Count a test with the mark `hostile` as one attack of its kind, or as many as the mark says."""
+    if mark := item.get_closest_marker("hostile"):
+        item.user_properties.append(("hostile", [mark.args[0], *mark.args[1:], 1][:2]))
+
+
+@pytest.fixture
+def attacks(request: pytest.FixtureRequest) -> Callable[[int], None]:
+    """Call it to say how many attacks a test was."""
+
+    def are(count: int) -> None:
+        (pair,) = (value for name, value in request.node.user_properties if name == "hostile")
+        pair[1] = count
+
+    return are
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print for each kind of attack in tests/hostile how many were tried, and how many held."""
+    """Print for each kind of attack how many were tried, and how many held."""
     tried: Counter[str] = Counter()
     held: Counter[str] = Counter()
     for outcome in ("passed", "failed"):

@@ -8,32 +8,35 @@ from __future__ import annotations
 
 from farfield.zoo import SLOPE, Encoding, Fixed, Parameter
 
-_GIVEN = Fixed(None, "given")
+
+def _given(domain: str, example: str) -> Parameter:
+    """A parameter that a person must give: its name opens the domain."""
+    name = domain.split()[0]
+    return Parameter(name, domain if domain != name else "", Fixed(None, "given", example))
 
 
-def _positive(*names: str) -> tuple[Parameter, ...]:
-    return tuple(Parameter(name, f"{name} > 0", _GIVEN) for name in names)
-
-
-_WINDOW = Parameter("w", "w >= 1", _GIVEN)
-_SINK = Parameter("s", "", _GIVEN)
+_BOUND = _given("m > 0", "1")
+# each of these is the formula of two entries
+_BOUNDED = ("between(-m, m)", (_BOUND,))
+_DECAY = ("-t*between(low, high)", (_given("low >= 0", "1/16"), _given("high > 0", "1")))
+_WINDOW_AND_SINK = ("where(t < w, 0, -inf) + sink(s)", (_given("w >= 1", "128"), _given("s", "1")))
 _ALL = (
     Encoding(
-        "fox", "t*log(between(low, high))", _positive("low", "high"),
+        "fox", "t*log(between(low, high))", (_given("low > 0", "1/2"), _given("high > 0", "15/16")),
         source="Lin et al. 2025 (Forgetting Transformer), arXiv:2503.02130",
         note="the bias is the sum of log f over the distance, each gate f between low and high",
     ),
     Encoding(
-        "cable", "-t*between(low, high)", (Parameter("low", "low >= 0", _GIVEN), *_positive("high")),
+        "cable", *_DECAY,
         source="Veisi et al. 2025 (CABLE), arXiv:2503.08067",
         note="the bias is minus a sum of contributions of the content over the distance, each between low and high",
     ),
     Encoding(
-        "fire", "between(-m, m)", _positive("m"), source="Li et al. 2023 (FIRE), arXiv:2310.04418",
+        "fire", *_BOUNDED, source="Li et al. 2023 (FIRE), arXiv:2310.04418",
         note="a learned function of log(1 + c*t)/log(1 + c*max(L, i)), which lies between 0 and 1: so it is bounded",
     ),
     Encoding(
-        "alibi-interpolated", "-k*t*l/max(l, i + 1)", (SLOPE, *_positive("l")),
+        "alibi-interpolated", "-k*t*l/max(l, i + 1)", (SLOPE, _given("l > 0", "512")),
         source="Al-Khateeb et al. 2023, arXiv:2310.13017",
         note="beyond the training length l distances are shrunk to fit: the bias of a row never falls below -k*l",
     ),
@@ -42,49 +45,49 @@ _ALL = (
         note="ALiBi of the square root of the distance",
     ),
     Encoding(
-        "dape", "-k*t + between(-m, m)", (SLOPE, *_positive("m")), source="Zheng et al. 2024 (DAPE), arXiv:2405.14722",
+        "dape", "-k*t + between(-m, m)", (SLOPE, _BOUND), source="Zheng et al. 2024 (DAPE), arXiv:2405.14722",
         note="ALiBi with a correction by the content, which is at most m",
     ),
     Encoding(
-        "cope", "between(-m, m)", _positive("m"), source="Golovneva et al. 2024 (CoPE), arXiv:2405.18719",
+        "cope", *_BOUNDED, source="Golovneva et al. 2024 (CoPE), arXiv:2405.18719",
         note="positions counted by gates and cut at the largest: the term added to a logit is bounded",
     ),
     Encoding(
-        "mlp", "-s*t + between(-m, m)", _positive("s", "m"),
+        "mlp", "-s*t + between(-m, m)", (_given("s > 0", "1/16"), _BOUND),
         source="Liu et al. 2022 (continuous position bias), arXiv:2111.09883",
         note="a ReLU network of the distance is a line from some distance on: its slope -s at infinity decides",
     ),
     Encoding(
-        "streaming-llm", "where(t < w, 0, -inf) + sink(s)", (_WINDOW, _SINK),
+        "streaming-llm", *_WINDOW_AND_SINK,
         source="Xiao et al. 2023 (StreamingLLM), arXiv:2309.17453",
         note="a window, and the first tokens, which are always kept: they act as a sink",
     ),
     Encoding(
-        "window-sink", "where(t < w, 0, -inf) + sink(s)", (_WINDOW, _SINK),
+        "window-sink", *_WINDOW_AND_SINK,
         source="OpenAI 2025 (gpt-oss), arXiv:2508.10925",
         note="a window, and a learned logit s of each head in the denominator",
     ),
     Encoding(
         "dilated-window", "where(t < w*d, where(t - d*floor(t/d) < 1, 0, -inf), -inf)",
-        (_WINDOW, Parameter("d", "d >= 1", _GIVEN)), source="Beltagy et al. 2020 (Longformer), arXiv:2004.05150",
+        (_given("w >= 1", "64"), _given("d >= 1", "2")), source="Beltagy et al. 2020 (Longformer), arXiv:2004.05150",
         note="w keys, each d tokens from the next",
     ),
     Encoding(
-        "bipe", "-k*floor(t/between(1, m))", (SLOPE, Parameter("m", "m >= 1", _GIVEN)),
+        "bipe", "-k*floor(t/between(1, m))", (SLOPE, _given("m >= 1", "32")),
         source="He et al. 2024 (BiPE), arXiv:2401.16421",
         note="ALiBi between segments of 1 to m tokens: a distance of t passes at least floor(t/m) of them",
     ),
     Encoding(
-        "retnet", "t*log(g)", _positive("g"), source="Sun et al. 2023 (RetNet), arXiv:2307.08621",
+        "retnet", "t*log(g)", (_given("g > 0", "31/32"),), source="Sun et al. 2023 (RetNet), arXiv:2307.08621",
         note="weights g**t, g = 1 - 2**(-5 - h) in head h, without a softmax",
     ),
     Encoding(
-        "rwkv", "-t*between(low, high)", (Parameter("low", "low >= 0", _GIVEN), *_positive("high")),
+        "rwkv", *_DECAY,
         source="Peng et al. 2023, 2024 (RWKV), arXiv:2305.13048, arXiv:2404.05892",
         note="each channel decays by a rate between low and high at every step, without a softmax",
     ),
     Encoding(
-        "xpos", "between(-m*exp(-g*t), m*exp(-g*t))", _positive("m", "g"),
+        "xpos", "between(-m*exp(-g*t), m*exp(-g*t))", (_BOUND, _given("g > 0", "1/64")),
         source="Sun et al. 2022 (xPos), arXiv:2212.10554",
         note="RoPE whose logits shrink with the distance: far keys become equal, not unseen",
     ),

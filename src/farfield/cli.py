@@ -23,6 +23,7 @@ VERBS = {
     "explore": ("All of this in the browser.", "explore"),
     "cite": ("BibTeX for Farfield and the paper.", "cite"),
     "train": ("Train a language model with any encoding.", "train --encoding type1 --out runs/type1"),
+    "replace": ("Another encoding in a model of transformers.", 'replace gpt2 --encoding "-k*t" --out gpt2-alibi'),
     "generate": ("Write on, with a bounded cache.", 'generate runs/type1 --prompt "def " --epsilon 1e-3'),
     "serve": ("Answer programs that speak OpenAI's completions.", "serve runs/type1"),
     "evaluate": ("Perplexity against length, 1x to 18x.", "evaluate runs/type1 --figure perplexity.pdf"),
@@ -72,6 +73,10 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:  # a folder that cannot be written, a full disk
         named = "" if error.filename is None else f" {str(error.filename)!r}"
         _fail(f"the file or folder{named} cannot be used: {error.strerror or error}")
+    except (MemoryError, RuntimeError) as error:
+        if not _no_memory(error):
+            raise
+        _fail("there is not enough memory for this; ask for less: shorter texts, smaller batches, fewer heads")
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -97,6 +102,14 @@ def _missing(error: ImportError) -> str:
     return str(error)
 
 
+def _no_memory(error: Exception) -> bool:
+    """Whether Python, numpy or torch (on a CPU, on a GPU) had no memory left."""
+    words = ("can't allocate memory", "out of memory", "not enough memory", "can't start new thread")
+    return isinstance(error, MemoryError) or any(each in str(error) for each in words)
+
+
 def _fail(sentence: str) -> None:
-    print(f"farfield: {sentence}", file=sys.stderr)
+    # a terminal obeys control characters, which a file's name may hold
+    shown = "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in sentence)
+    print(f"farfield: {shown}", file=sys.stderr)
     sys.exit(2)

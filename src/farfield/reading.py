@@ -13,7 +13,7 @@ from typing import Any
 MOST_BYTES = 64 << 20
 DEEPEST = 64
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[][{}]', re.DOTALL)
-_LONGEST_NUMBER = 400  # digits: 10**309 is no float, and a million digits take minutes
+_LONGEST_NUMBER = 4000  # digits, which Python turns into a number at once; a million take minutes
 
 
 class UnreadableError(ValueError):
@@ -41,7 +41,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     return data
 
 
-def read_json(path: Path, most: int = MOST_BYTES, *, depth: int = DEEPEST) -> dict[str, Any]:
+def read_json(path: Path, most: int = MOST_BYTES, *, depth: int = DEEPEST, exact: bool = False) -> dict[str, Any]:
     """The table in a JSON file.
 
     Raises:
@@ -49,7 +49,7 @@ def read_json(path: Path, most: int = MOST_BYTES, *, depth: int = DEEPEST) -> di
             is none of this machine's.
     """
     try:
-        value = parse_json(read_bytes(path, most), depth=depth)
+        value = parse_json(read_bytes(path, most), depth=depth, exact=exact)
     except UnreadableError:
         raise
     except ValueError as error:
@@ -59,8 +59,10 @@ def read_json(path: Path, most: int = MOST_BYTES, *, depth: int = DEEPEST) -> di
     return value
 
 
-def parse_json(data: bytes | str, *, depth: int = DEEPEST) -> Any:
+def parse_json(data: bytes | str, *, depth: int = DEEPEST, exact: bool = False) -> Any:
     """The value of a JSON text whose brackets are at most so deep and whose numbers fit.
+
+    Whole numbers fit in 64 bits, unless they are `exact` ones, as the reach of an encoding is: then of 4,000 digits.
 
     Raises:
         ValueError: With the reason, if it is none.
@@ -72,7 +74,7 @@ def parse_json(data: bytes | str, *, depth: int = DEEPEST) -> Any:
     if _depth(text) > depth:
         raise ValueError(f"it is nested deeper than {depth}")
     try:
-        return json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=float)
+        return json.loads(text, parse_int=_exact if exact else _whole, parse_float=_finite, parse_constant=float)
     except json.JSONDecodeError as error:
         raise ValueError(f"{error.msg} in line {error.lineno}") from None
 
@@ -86,8 +88,14 @@ def _depth(text: str) -> int:
     return deepest
 
 
+def _exact(digits: str) -> int:
+    if len(digits) > _LONGEST_NUMBER:
+        raise ValueError(f"it holds a whole number of more than {_LONGEST_NUMBER} digits")
+    return int(digits)
+
+
 def _whole(digits: str) -> int:
-    if len(digits) > _LONGEST_NUMBER or abs(value := int(digits)) >= 2**63:
+    if len(digits) > 20 or abs(value := int(digits)) >= 2**63:
         raise ValueError("it holds a whole number that does not fit in 64 bits")
     return value
 

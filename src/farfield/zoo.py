@@ -12,8 +12,8 @@ import difflib
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn
@@ -21,11 +21,13 @@ from typing import Any, NoReturn
 from farfield.families import family_of, near_family
 from farfield.formula import Formula, FormulaError, parse
 from farfield.formula.spelling import as_meant
+from farfield.learned import Learned, learned_parameters
 
 Value = Fraction | str | float | int  # a number, or a constant as text where it is irrational: "2**(-1/2)"
 WIDTH = 64  # of a head, where nobody says otherwise
 MOST_HEADS = 4096
 ENTRY_POINTS = "farfield.encodings"
+_AS_NAMED = "= name"  # no formula: the name is the formula
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _WRITTEN_NAME = re.compile(r"[~.]{0,2}/?[A-Za-z][\w.]*([-/ ][\w.]+)*/?|[.~]{1,2}/?")  # words, hyphens, slashes
 _WORD = re.compile(r"[A-Za-z]{2}|^[./~]")
@@ -57,26 +59,11 @@ class PerHead:
 
 @dataclass(frozen=True)
 class Fixed:
-    """One value for all heads, from the width of a head; None if a person must give it."""
+    """One value for all heads, from the width of a head; None if a person must give it, such as the example."""
 
     rule: Callable[[int], Value] | None
     text: str
-
-
-@dataclass(frozen=True)
-class Learned:
-    """A value learned for each head, one set for all layers; it starts uniformly and is kept in a range."""
-
-    start: tuple[float, float]
-    least: float
-    most: float | None = None
-
-    @property
-    def text(self) -> str:
-        if self.start == (0, 0):
-            return "learned, starts at 0"
-        bound = f"at least {self.least:g}" if self.most is None else f"{self.least:g} to {self.most:g}"
-        return f"learned, starts in U({self.start[0]:g}, {self.start[1]:g}), kept {bound}"
+    example: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,21 +81,37 @@ class Encoding:
 
     Args:
         name: small letters, digits and hyphens.
-        text: the formula of the bias r(t), or of the weight after "weight:".
+        text: the formula of the bias r(t), or of the weight after "weight:"; the name is the formula unless given.
         parameters: how each head gets the parameters of the formula; those that are not named here must be given.
         paper: the printed form, where it differs from the trained one.
         source: who described it.
         note: what a reader should know.
+        learn: parameters that each head learns, with the range in which they start: {"a": (0, 2), "p": "0.5:1.5 in
+            0.01:3"}, or the same as text, "a=0:2, p=0.5:1.5 in 0.01:3".
     """
 
     name: str
-    text: str | None
+    text: str | None = _AS_NAMED
     parameters: tuple[Parameter, ...] = ()
     paper: str | None = None
     source: str = ""
     note: str = ""
     paper_parameters: tuple[Parameter, ...] | None = None
     asked: str = ""  # what was asked for, if that was the name of a model: "BLOOM has ALiBi (source)"
+    learn: InitVar[str | Mapping[str, Any] | None] = None
+
+    def __post_init__(self, learn: str | Mapping[str, Any] | None) -> None:
+        if self.text == _AS_NAMED:
+            known = ENCODINGS.get(self.name)
+            object.__setattr__(self, "text", self.name if known is None else known.text)
+            if known is not None and not self.parameters:
+                object.__setattr__(self, "parameters", known.parameters)
+        if learn is not None:
+            rules = learned_parameters(learn)
+            require_parameters(self, rules)
+            others = tuple(p for p in self.parameters if p.name not in rules)
+            more = tuple(Parameter(name, "", rule) for name, rule in rules.items())
+            object.__setattr__(self, "parameters", others + more)
 
     @cached_property
     def formula(self) -> Formula | None:
@@ -119,7 +122,16 @@ class Encoding:
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter.given
-        return SLOPE.given if name == "k" and not self.parameters else None
+        return SLOPE.given if name == "k" and (not self.parameters or self.name == self.text) else None
+
+    def written(self) -> tuple[str, dict[str, Any]]:
+        """The name or formula as text, and how its parameters are learned: what a configuration can hold."""
+        if self.name in ENCODINGS and ENCODINGS[self.name] == self:
+            return self.name, {}
+        others = [p.name for p in self.parameters if not isinstance(p.given, Learned) and p != SLOPE]
+        if self.text is None or others:
+            raise ValueError(f"the encoding {self.name!r} is not known by its name: register it first")
+        return self.text, {p.name: p.given.json() for p in self.parameters if isinstance(p.given, Learned)}
 
     def heads(
         self, count: int | None = None, parameters: Mapping[str, Any] | None = None, *, width: int = WIDTH
@@ -134,9 +146,8 @@ class Encoding:
         """
         given = dict(parameters or {})
         names = () if self.formula is None else self.formula.parameters
-        for name in given:
-            if name not in names and self.formula is not None:
-                self.formula.require(name)
+        if self.formula is not None:
+            require_parameters(self, given)
         lists = {name: v for name, v in given.items() if isinstance(v, list | tuple)}
         lengths = {len(v) for v in lists.values()}
         total = count if count is not None else lengths.pop() if len(lengths) == 1 else 1
@@ -162,6 +173,17 @@ class Encoding:
             for row, value in zip(rows, values, strict=True):
                 row[name] = value
         return rows
+
+
+def require_parameters(encoding: Encoding, names: Iterable[str]) -> None:
+    """One sentence if the formula has no parameter of one of these names."""
+    for name in names:
+        if name == "t":
+            raise ValueError("t is the distance, which is no parameter: it cannot be set or learned")
+        if encoding.formula is None:
+            raise ValueError(f"{encoding.name} has no formula, so it has no parameter {name!r}")
+        if name not in encoding.formula.parameters:
+            encoding.formula.require(name)
 
 
 SLOPE = Parameter("k", "k > 0", PerHead(lambda heads, _: slopes(heads), "ALiBi slope"))
@@ -208,7 +230,7 @@ _ALL = [
     Encoding(
         "window",
         "where(t < w, 0, -inf)",
-        (Parameter("w", "w >= 1", Fixed(None, "given")),),
+        (Parameter("w", "w >= 1", Fixed(None, "given", "512")),),
         "where(t <= w, 0, -inf)",
         "Beltagy et al. 2020",
         "w tokens, the token itself among them; the paper's mask keeps w + 1 (docs/errata.md, E11)",
@@ -218,8 +240,8 @@ _ALL = [
         "t5",
         "where(t < 113, near, far)",
         (
-            Parameter("near", "", Learned((0, 0), float("-inf"))),
-            Parameter("far", "", Learned((0, 0), float("-inf"))),
+            Parameter("near", "", Learned((0, 0))),
+            Parameter("far", "", Learned((0, 0))),
         ),
         None,
         "Raffel et al. 2020",

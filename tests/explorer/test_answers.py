@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from farfield.explorer.answer import answer
+import farfield as ff
+from farfield.bounded_encodings import CLASSES
+from farfield.explorer.answer import answer, zoo_list
 from farfield.explorer.question import read
 from farfield.theory.fields.receptive import trf
 from farfield.theory.verdict.convergence import check
@@ -283,3 +285,48 @@ def test_a_mistake_gets_a_sentence(kind, fields, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
         ask(kind, *fields)
     assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------ classes of biases
+def ask_class(kind, formula, *more):
+    return ask(kind, ("f", formula), *more)
+
+
+def test_a_class_of_biases_has_its_worst_case():
+    text = "-t/16 + between(-1, 1)"
+    assert ask_class("verdict", text)["verdict"]["answer"] == "windowed"
+    found = ask_class("fields", text, ("epsilon", "0.01"))
+    assert next(row["tokens"] for row in found["rows"] if row["epsilon"] == "0.01") == str(ff.trf(text, "0.01"))
+    assert found["worst"] == "attained by members of the class"
+    assert found["sum"] is found["law"] is None
+    window = ask_class("window", text, ("epsilon", "0.01"), ("bound", "2"))
+    assert window["tokens"] == str(ff.windows(text, "0.01", "2", 1).heads[0].tokens)
+    assert "worst case over the class" in window["said"]
+    drawn = ask_class("drawn", text)["weights"]["values"]
+    assert drawn == ask_class("drawn", "1 - t/16")["weights"]["values"]  # the upper envelope
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("between(-1, 1)", "there is no window, since attention disperses"),
+        ("-t*between(0, 1)", "though attention need not disperse"),
+        ("between(-1, 1)*log(i + 1)", "no window is proven: "),
+        ("log(i + 1)*between(-1/4, 1/4)", "no window is proven: "),
+    ],
+)
+def test_a_class_without_a_window_says_why(text, said):
+    assert said in ask_class("window", text)["said"]
+    assert ask_class("fields", text)["rows"] == []
+    with pytest.raises(ValueError, match="this is a class of biases"):
+        ask_class("claimed", text)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_named_class_is_answered_with_example_values(name):
+    first = (("heads", "8"), ("head", "1"))  # the steepest slope, for those that have one
+    found = ask_class("verdict", name, *first)
+    assert found["verdict"]["verdict"] == ("converges" if found["verdict"]["answer"] == "windowed" else "diverges")
+    code = ask_class("code", name, *first)["python"]
+    exec(compile(code, name, "exec"), {})
+    assert name in {entry["name"] for entry in zoo_list()}

@@ -16,6 +16,7 @@ from farfield.explorer import server
 FARFIELD = Path(sys.executable).with_name("farfield")
 HOSTILE = json.loads((Path(__file__).parents[1] / "oracles" / "hostile.json").read_text(encoding="utf-8"))
 LEGAL = {"t**t**t**t**t**t", "exp(exp(exp(exp(exp(t)))))"}
+DOOR = pytest.mark.hostile("the explorer's door")
 PAGE = ("/", "/explorer.js", "/explorer.css", "/icon.svg", "/api/start")
 
 
@@ -35,6 +36,7 @@ def refused(done):
 
 
 # ------------------------------------------------------------------------------------------------ hostile texts
+@DOOR
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_hostile_formula_gets_a_sentence(explorer, text):
     for kind in ("verdict", "condition", "design"):
@@ -48,6 +50,7 @@ def test_a_hostile_formula_gets_a_sentence(explorer, text):
     assert list(explorer.folder.iterdir()) == [], "a hostile text was executed"
 
 
+@pytest.mark.hostile("the explorer's door", len(HOSTILE))
 def test_a_hostile_text_as_a_value_gets_a_sentence(explorer):
     for text in HOSTILE:
         answer = explorer.get("/api/verdict", [("f", "alibi"), ("set", f"0.k={text}")])
@@ -57,6 +60,7 @@ def test_a_hostile_text_as_a_value_gets_a_sentence(explorer):
 
 
 # ------------------------------------------------------------------------------------------------ who may ask, and how
+@DOOR
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "localhost.evil:{port}", ""]
 )
@@ -67,6 +71,7 @@ def test_another_host_is_refused(explorer, host):
         assert b"Farfield explorer" not in answer.body
 
 
+@DOOR
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "https://127.0.0.1:{port}"])
 def test_another_origin_is_refused(explorer, origin):
     answer = explorer.get("/api/start", headers={"Origin": origin.format(port=explorer.port)})
@@ -80,17 +85,20 @@ def test_its_own_host_and_origin_are_answered(explorer):
         assert explorer.get("/api/start", headers={"Host": host, "Origin": f"http://{host}"}).status == 200
 
 
+@DOOR
 def test_a_page_elsewhere_cannot_embed_its_answers(explorer):
     assert explorer.get("/api/start", headers={"Sec-Fetch-Site": "cross-site"}).status == 403
     assert explorer.get("/", headers={"Sec-Fetch-Site": "cross-site"}).status == 200  # a link to the page is no harm
 
 
+@DOOR
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE"])
 def test_only_get_is_known(explorer, method):
     for path in PAGE:
         assert explorer.get(path, method=method).status == 405
 
 
+@DOOR
 def test_long_queries_are_refused(explorer):
     assert explorer.get("/api/verdict", [("f", "t" * 9000)]).status == 414
     assert explorer.get("/api/verdict", [("set", "0.k=1")] * 100).status == 400
@@ -99,6 +107,7 @@ def test_long_queries_are_refused(explorer):
     assert explorer.get("/").status == 200
 
 
+@DOOR
 @pytest.mark.parametrize(
     "path",
     ["/../server.py", "/%2e%2e/server.py", "/page/index.html", "/index.html", "/api/", "/api/x/y", "/etc/passwd"],
@@ -139,12 +148,14 @@ def test_the_page_asks_no_other_host_and_has_nothing_inline():
 SLOW = [("f", "sandwich"), ("set", "0.d=512"), ("context", "65536")]  # its certified window takes half a minute
 
 
+@DOOR
 def test_a_slow_question_is_cut_off(run, tmp_path):
     answer = run(tmp_path).get("/api/window", SLOW)
     assert answer.status == 504
     assert "no answer within 5 seconds" in answer.data["error"]
 
 
+@DOOR
 def test_slow_questions_hold_up_nobody(run, tmp_path):
     running = run(tmp_path, "--seconds", "15")
     answers = []

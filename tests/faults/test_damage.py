@@ -11,6 +11,7 @@ import pytest
 
 from farfield.training.checkpoint import DamagedCheckpointError, verify_checkpoint
 
+pytestmark = pytest.mark.hostile("damaged checkpoints, from which a run goes on")
 FILES = (
     "config.json",
     "manifest.json",
@@ -86,6 +87,7 @@ def test_a_damaged_finished_model_is_made_again(nursery: Any, undisturbed: Any, 
     assert nursery.finish(run) == undisturbed.outcome
 
 
+@pytest.mark.hostile("damaged checkpoints, from which a run goes on", 200)
 def test_200_random_bit_flips_of_a_real_checkpoint_are_detected(interrupted: Path, tmp_path: Path) -> None:
     shutil.copytree(interrupted / "checkpoints" / "step-00000008", tmp_path / "step-00000008")
     draw = random.Random(3)

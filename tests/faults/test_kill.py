@@ -31,6 +31,7 @@ def kill_at_operations(nursery: Any, undisturbed: Any, home: Path, moments: list
         assert nursery.finish(run) == undisturbed.outcome, (operation, when)
 
 
+@pytest.mark.hostile("training killed at any moment", 20)
 def test_20_kills_at_random_moments_change_nothing(nursery: Any, undisturbed: Any, tmp_path: Path) -> None:
     kill_at_random(nursery, undisturbed, tmp_path, 20, seed=1)
 

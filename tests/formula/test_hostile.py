@@ -10,6 +10,7 @@ import pytest
 from farfield.formula import FormulaError, parse
 
 HOSTILE = json.loads((Path(__file__).parents[1] / "oracles" / "hostile.json").read_text(encoding="utf-8"))
+pytestmark = pytest.mark.hostile("formulas that want to run code, or to last for ever")
 LEGAL = {"t**t**t**t**t**t", "exp(exp(exp(exp(exp(t)))))"}
 REPEATS = {
     "open brackets": "(" * 10_000,
@@ -107,7 +108,8 @@ def assert_cheap(found):
 
 
 @pytest.mark.parametrize("how", ["parse", "check"])
-def test_hostile_texts_are_answered_and_never_executed(how, tmp_path):
+def test_hostile_texts_are_answered_and_never_executed(how, tmp_path, attacks):
+    attacks(len(HOSTILE))
     found = answers(how, {text: text for text in HOSTILE}, tmp_path)
     assert_cheap(found)
     assert {text for text, answer in found.items() if answer[0] == "answered"} == LEGAL
@@ -116,17 +118,20 @@ def test_hostile_texts_are_answered_and_never_executed(how, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["parse", "check"])
-def test_repeats_are_refused_before_any_work(how, tmp_path):
+def test_repeats_are_refused_before_any_work(how, tmp_path, attacks):
+    attacks(len(REPEATS))
     found = answers(how, REPEATS, tmp_path)
     assert_cheap(found)
     assert {answer[0] for answer in found.values()} == {"refused"}
 
 
-def test_formulas_that_use_the_limits_up_are_answered_in_time(tmp_path):
+def test_formulas_that_use_the_limits_up_are_answered_in_time(tmp_path, attacks):
+    attacks(len(INSIDE_THE_LIMITS))
     found = answers("check", INSIDE_THE_LIMITS, tmp_path)
     assert_cheap(found)
 
 
+@pytest.mark.hostile("formulas that want to run code, or to last for ever", 0)  # the same texts again
 @pytest.mark.parametrize("text", [*HOSTILE, *REPEATS.values()], ids=range(len(HOSTILE) + len(REPEATS)))
 def test_a_refusal_is_one_sentence_with_a_column_and_a_caret(text):
     if text in LEGAL:

@@ -41,6 +41,9 @@ TRUTH = {
     "floor": (mpmath.floor, [("3/4",), ("-5/2",), ("4",)]),
     "min": (min, [("3/4", "2"), ("-5", "1/3")]),
     "max": (max, [("3/4", "2"), ("-5", "1/3")]),
+    "atan": (mpmath.atan, [("3/4",), ("-5",), ("1",), ("sqrt(3)",)]),
+    "erf": (mpmath.erf, [("3/4",), ("-2",), ("0",)]),
+    "gamma": (mpmath.gamma, [("3/4",), ("5",), ("7/2",), ("10/3",)]),
     "tanh": (mpmath.tanh, [("3/4",), ("-5",), ("1/1000",)]),
     "sigmoid": (lambda x: 1 / (1 + mpmath.exp(-x)), [("3/4",), ("-5",), ("50",)]),
     "softplus": (lambda x: mpmath.log(1 + mpmath.exp(x)), [("3/4",), ("-5",), ("50",)]),
@@ -158,8 +161,17 @@ def check_spelling(how):
 def check_coq(op, args):
     """Here only that each is spelt in its own way: tests/proofs lets Coq compare every one with its value."""
     from farfield.theory.coq.terms import Term
+    from farfield.theory.errors import OutsideCoqError
 
-    check_spelling(lambda node: Term({"a": "a", "b": "b"}).spell(primitive(node)))(op, args)
+    def spell(node):
+        try:
+            return Term({"a": "a", "b": "b"}).spell(primitive(node))
+        except OutsideCoqError as error:
+            return str(error)
+
+    check_spelling(spell)(op, args)
+    assert spell(parse("t").node) == ("INR t", 4)
+    assert spell(parse("erf(t)").node) == "the proofs in Coq know no erf"
 
 
 def _arity(op):
@@ -388,7 +400,7 @@ def check_direction(op, args):
 def check_checkers_expansions(op, args):
     from farfield.theory.checker.expansions import Calculus
     from farfield.theory.checker.monomials import Domain
-    from farfield.theory.checker.reading import Reading
+    from farfield.theory.checker.readings import Reading
 
     for node in (applied(op, args), moved(op, args, "1/t")):
         with ctx.workprec(BITS):
@@ -537,10 +549,61 @@ def test_derived_functions_cannot_blow_a_formula_up():
         ("where(mod(t, 3) >= 1, -t, -2*log(t+1))", "converges"),
         ("-mod(t, 5)*log(t+1)", "diverges"),
         ("-(2 + mod(t, 5))*log(t+1)", "converges"),
+        ("weight: 1/gamma(t+1)", "converges"),
+        ("-gamma(t+1)", "converges"),
+        ("weight: gamma(t+1)/gamma(t+2)", "diverges"),  # 1/(t+1)
+        ("weight: gamma(t+1/2)/gamma(t+1.6)", "converges"),  # about t**-1.1
+        ("weight: gamma(t+1/2)/(gamma(t+3/2)*log(t+2)**2)", "converges"),
+        ("-gamma(1/2)*log(t+1)/sqrt(pi)", "diverges"),  # exactly 1/(t+1)
+        ("-gamma(1/3)*log(t+1)/2.6789385347", "converges"),  # gamma(1/3) = 2.67893853470774...
+        ("-gamma(1/3)*log(t+1)/2.6789385348", "diverges"),
+        ("weight: 1/gamma(1/(t+1))", "diverges"),
+        ("weight: 1/gamma(1/(t+1))**2", "converges"),
+        ("-gamma(2+sin(t))*log(t+1)*2", "converges"),  # gamma is at least 0.88
+        ("-gamma(2+sin(t))*log(t+1)", "undecided"),  # between 0.88 and 2
+        ("-atan(t)*log(t+1)*2", "converges"),
+        ("-atan(t)*log(t+1)*2/pi", "diverges"),  # the factor tends to 1 from below
+        ("-4*atan(1)*log(t+1)/pi", "diverges"),  # exactly 1/(t+1)
+        ("-atan(t-100)*log(t+1)", "converges"),
+        ("weight: pi/2 - atan(t)", "diverges"),
+        ("weight: (pi/2 - atan(t))**2", "converges"),
+        ("weight: pi/2 - atan(t**1.1)", "converges"),
+        ("-(atan(1/2)+atan(1/3))*log(t+1)*4/pi", "undecided"),  # the factor is 1, which nothing here proves
+        ("log(1-erf(t/9))", "converges"),
+        ("-erf(t)*log(t+1)", "diverges"),
+        ("-1.01*erf(t)*log(t+1)", "converges"),
+        ("weight: erf(1/(t+1))", "diverges"),
+        ("weight: erf(1/(t+1)**2)", "converges"),
+        ("log(1-erf(sqrt(log(t+2))))", "diverges"),  # 1/(t sqrt(pi log(t)))
+        ("weight: (1-erf(sqrt(log(t+2))))/log(t+2)", "converges"),
     ],
 )
 def test_derived_functions_are_judged_by_what_they_are(text, verdict):
     assert farfield.check(text).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("-a*atan(b*t)*log(t+1)", "b > 0 and a > 0 and a*pi > 2, or b < 0 and a < 0 and a*pi < -2"),
+        ("weight: 1/gamma(a*t+1)", "a > 0 (it is undefined if a < 0)"),
+        ("-gamma(a)*log(t+1)", "a > 0 and gamma(a) > 1 (it is undefined if a <= 0)"),
+        ("-gamma*t*gamma(2)", "gamma > 0"),  # a parameter and a function
+    ],
+)
+def test_families_with_these_functions(text, condition):
+    assert str(farfield.check(text).condition).removeprefix("converges if and only if ") == condition
+
+
+def test_sums_with_these_functions():
+    from farfield import series
+
+    assert abs(series("weight: 1/gamma(t+1)").B() - arb(1).exp()) < 1e-10
+    assert series("log(1-erf(t/9))").B().rad() < 1e-10
+    with pytest.raises(
+        farfield.formula.FormulaError, match=r"gamma of a number that is not positive; start .* --from 1"
+    ):
+        farfield.check("-gamma(t)")
 
 
 def test_the_number_of_functions_is_what_the_page_of_the_language_says():

@@ -1,6 +1,10 @@
-"""Each test here is one attack of the kind that its module names (KIND), or as many as it says with `attacks(n)`."""
+"""What attacks share: commands in processes with limits, a corpus, a run; each test counts (see ../conftest.py)."""
 
-from collections.abc import Callable
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +13,53 @@ import pytest
 WORDS = "the cat sat on the mat and the dog ran to the hill where the sun was low and the day was long "
 
 
-@pytest.fixture(autouse=True)
-def attacks(request: Any) -> Callable[[int], None]:
-    """Counts a test as one attack; call it with another number."""
-    pair = [request.module.KIND, 1]
-    request.node.user_properties.append(("hostile", pair))
+class Forks:
+    """Commands in processes with limits (forks.py); those that need torch fork from one that has it."""
 
-    def are(count: int) -> None:
-        pair[1] = count
+    def __init__(self, home: Path, *arguments: str):
+        program = str(Path(__file__).with_name("forks.py"))
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "FARFIELD_CACHE": str(home / "cache"), "COLUMNS": "200"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", program, *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=home,
+        )  # fmt: skip
+        assert self.process.stdout.readline() == "ready\n"
 
-    return are
+    def __call__(self, *arguments: Any, **limits: Any) -> dict[str, Any]:
+        """How a command ended: its status, what it printed, its processor time and memory."""
+        order = {"arguments": [str(a) for a in arguments], **limits}
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def refusal(self, *arguments: Any, **limits: Any) -> str:
+        """The one sentence with which a command must end."""
+        ended = self(*arguments, **limits)
+        assert ended["status"] == 2, (arguments, ended)
+        return one_sentence(ended["err"])
+
+
+def one_sentence(said: str) -> str:
+    """What was said, if it is a sentence of ours with at most a pointer below it."""
+    lines = said.rstrip("\n").split("\n")
+    assert lines[0].startswith("farfield: "), said
+    assert len(lines) in (1, 3), said
+    assert len(said) < 1500, said
+    return lines[0]
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: Any) -> Iterator[Forks]:
+    running = Forks(tmp_path_factory.mktemp("forks"))
+    yield running
+    running.process.communicate()
+
+
+@pytest.fixture(scope="session")
+def torch_forks(tmp_path_factory: Any) -> Iterator[Forks]:
+    running = Forks(tmp_path_factory.mktemp("torch_forks"), "torch")
+    yield running
+    running.process.communicate()
 
 
 @pytest.fixture

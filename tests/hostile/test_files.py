@@ -8,7 +8,7 @@ import pytest
 
 from farfield.reading import UnreadableError, parse_json, read_bytes, read_json
 
-KIND = "files at the one door"
+pytestmark = pytest.mark.hostile("files at the one door")
 BROKEN = [
     b"", b"{", b"[]", b"1", b"null",
     b'"x"', b"{'a': 1}", b'{"a": 1} trailing', b"\xff\xfe{}", b'{"a": 1e400}', b'{"a": -1e999}',

@@ -23,7 +23,7 @@ from farfield.training.checkpoint import run_lock, save_checkpoint, verify_check
 from farfield.training.run import train
 from farfield.training.settings import Settings, preset_settings
 
-KIND = "run folders, checkpoints, caches, corpora"
+pytestmark = pytest.mark.hostile("run folders, checkpoints, caches, corpora")
 PRECIOUS = "the only copy of a thesis"
 
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from farfield.cli import main
 
-KIND = "weights that are not what they say"
+pytestmark = pytest.mark.hostile("weights that are not what they say")
 
 
 def without(count):

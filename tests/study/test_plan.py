@@ -106,6 +106,20 @@ def test_a_plan_that_was_tampered_with_is_one_sentence(tmp_path):
         read_plan(tmp_path)
 
 
+def test_what_is_learned_holds_for_the_encodings_that_have_it():
+    plan = make_plan(encodings=["alibi", "-a*log(1 + k*t)", "-2*log(t + 1)"], learn="a=0:2", slopes="learned")
+    alibi, typed, plain = (cell.settings.parameters for cell in plan.cells)
+    assert set(alibi) == {"k"}
+    assert set(typed) == {"a", "k"}
+    assert plain == {}
+    assert typed["a"]["start"] == [0, 2]
+    assert len(alibi["k"]["values"]) == 4
+    usual = make_plan(encodings=["alibi"])
+    assert usual.cells[0].key != plan.cells[0].key
+    assert "k: ALiBi's slopes, 1/4 ... 1/256, in every formula with a k" in sentences(usual, usual.cells)[1]
+    assert not any("slopes" in said for said in sentences(plan, plan.cells))
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -114,6 +128,10 @@ def test_a_plan_that_was_tampered_with_is_one_sentence(tmp_path):
         ({"encodings": ["alibi", "alibi"]}, "given twice"),
         ({"encodings": ["-q*t"]}, "leaves q open"),
         ({"seeds": 0}, "0 seeds"),
+        ({"encodings": ["-q*t", "-r*t"], "learn": "q=0:1"}, "leaves r open"),
+        ({"encodings": ["alibi"], "learn": "q=0:1"}, "No encoding here has a parameter 'q'"),
+        ({"encodings": ["-2*log(t + 1)"], "slopes": "learned"}, "No encoding here has a parameter 'k'"),
+        ({"encodings": ["alibi"], "slopes": "1,2,3"}, "3 values for 4 heads"),
     ],
 )
 def test_nonsense_is_one_sentence(options, words):

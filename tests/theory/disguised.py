@@ -115,10 +115,10 @@ class Disguise:
             )
         if way == 9 and q > 0:
             return self.pick(
-                f"1/sqrt({plain}**(-2))",
+                f"(1/sqrt({plain}**(-2)))",
                 f"abs({rational(-q)})",
                 f"({rational(q**3)})**(1/3)",
-                f"1/((-{plain})**(-2))**(1/2)",
+                f"(1/((-{plain})**(-2))**(1/2))",
             )
         if way == 10:
             a, b = self.pick(*IRRATIONALS)

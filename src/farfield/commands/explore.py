@@ -61,7 +61,7 @@ def _serve(port: int, browser: bool, runs: list[dict[str, Any]] | None, seconds:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     page = server.application(chosen, runs, Pool(seconds=seconds))
     settings = uvicorn.Config(
-        page, loop="asyncio", http="h11", ws="none", log_level="warning",
+        page, loop="asyncio", http=server.Impatient, ws="none", log_level="warning",
         access_log=False, proxy_headers=False, server_header=False, limit_concurrency=64,
         timeout_graceful_shutdown=1,
     )  # fmt: skip

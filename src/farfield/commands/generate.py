@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from farfield.commands.options import Flag, Json, Whole, WholeOrNone
+from farfield.commands.options import Flag, Json, Whole, WholeOrNone, plain_warnings
 
 CHUNK = 1024  # tokens of a long prompt that are read at once
 
@@ -34,7 +34,7 @@ def generate_command(
     """Write on from a prompt, keeping only the keys that epsilon asks for, and tell what that can have cost.
 
     Args:
-        run: A run folder of `farfield train`, or the folder or name of a BLOOM, MPT or
+        run: A run folder of `farfield train`, a folder of `farfield replace`, or the folder or name of a BLOOM, MPT or
             Falcon (ALiBi) model, or of one with windows.
         prompt: The text to go on from; of any length, in constant memory.
         prompt_file: A file with that text.
@@ -57,23 +57,29 @@ def generate_command(
     import torch
 
     import farfield
+    from farfield.data.tokenizing import try_out
 
     torch.manual_seed(seed)
+    try_out(tokenizer.backend_tokenizer, text, f"of {run!r}")
     ids = tokenizer(text, return_tensors="pt", return_token_type_ids=False).to(model.device)
     if ids["input_ids"].shape[1] == 0:
         raise ValueError("the prompt has no tokens; give some text")
+    if (most := int(ids["input_ids"].max())) >= (size := model.get_input_embeddings().num_embeddings):
+        raise ValueError(f"the tokenizer does not fit the model: it gives token {most}, the model has {size}")
     options: dict[str, Any] = {"max_new_tokens": tokens, "do_sample": sample, "return_dict_in_generate": True}
     if sample:
         options["temperature"] = temperature
     if not full:
         bounds: dict[str, Any] = {"logit_bound": logit_bound, "policy": policy, "context": context}
-        farfield.bound(model, epsilon, **bounds)
-        options["past_key_values"] = model.new_bounded_cache()
+        with plain_warnings():
+            farfield.bound(model, epsilon, **bounds)
+            options["past_key_values"] = model.new_bounded_cache()
         options["prefill_chunk_size"] = CHUNK
     if not as_json:
         options["streamer"] = _streamer(tokenizer)
     try:
-        done = model.generate(**ids, **options)
+        with plain_warnings():
+            done = model.generate(**ids, **options)
     except RuntimeError as error:
         from farfield.nn.cache.certificate import CertificateError
 
@@ -94,9 +100,11 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
     if file is None:
         return str(prompt)
     try:
-        return Path(file).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"The prompt {str(file)!r} cannot be read: {error}") from None
+        return Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"The prompt {str(file)!r} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"The prompt {str(file)!r} cannot be read: it is no text in UTF-8.") from None
 
 
 def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
@@ -105,8 +113,10 @@ def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
         from transformers import AutoTokenizer
         from transformers.utils import logging
 
-        from farfield.measure.loading import is_path, load_network
+        from farfield.data.tokenizer import load_tokenizer
         from farfield.training.devices import chosen_device
+        from farfield.training.pretrained import is_path, load_network
+        from farfield.training.runfolder import TOKENIZER
     except ImportError as error:
         raise ImportError("generating text needs transformers: pip install 'farfield[train]'") from error
     # its reminder that a text is longer than the samples of the training is what this command is for
@@ -116,6 +126,8 @@ def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
     if not folder.exists() and is_path(run):
         raise ValueError(f"there is no folder {run!r}; give the folder of a run, or the name of a BLOOM or MPT model")
     network, _ = load_network(run)
+    if (folder / TOKENIZER).exists():
+        load_tokenizer(str(folder))  # tried in a process with limits
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder) if folder.exists() else run, trust_remote_code=False)
     except Exception as error:  # whatever transformers or a broken file raises
@@ -132,22 +144,18 @@ def _streamer(tokenizer: Any) -> Any:
 
 def _show(certificate: Any, size: int) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
+    from farfield.commands.tables import fitting
     from farfield.nn.cache.certificate import SCOPE
 
     console = Console(file=sys.stderr)
-    table = Table(title="what the cache can have cost", title_justify="left")
-    for column in ("layer", "head", "window", "share lost", "output moved", "tokens over epsilon"):
-        table.add_column(column, justify="right")
-    for r in certificate.rows:
-        style = "" if r.over == 0 else "yellow"
-        cells = (str(r.layer), str(r.head), f"{r.window:,}", f"<= {r.share:.1e}", f"<= {r.change:.1e}", str(r.over))
-        table.add_row(*(Text(c, style=style) for c in cells))
-    console.print(table)
     said = "held" if certificate.holds else "was exceeded"
-    console.print(
-        f"epsilon {certificate.epsilon:g} {said} over {certificate.tokens:,} tokens, in {size / 2**20:.1f} MB;"
-    )
-    console.print(f"{SCOPE}.")
+    over = f"over {certificate.tokens:,} tokens, in a cache of {size / 2**20:.1f} MB"
+    console.print(Text(f"epsilon {certificate.epsilon:g} {said} {over}; {SCOPE}.", style="bold"))
+    rows = [
+        [str(r.layer), str(r.head), f"{r.window:,}", f"<= {r.share:.1e}", f"<= {r.change:.1e}", str(r.over)]
+        for r in certificate.rows
+    ]
+    headings = ("layer", "head", "window", "share lost", "output moved", "tokens over epsilon")
+    console.print(fitting(console, headings, rows, title="what the cache can have cost", names=2))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json, whole_numbers
+from farfield.commands.options import FigurePath, Json, whole_numbers
 
 
 def needle_command(
@@ -25,6 +25,7 @@ def needle_command(
     training_length: int | None = None,
     device: str | None = None,
     seed: int = 0,
+    figure: FigurePath = None,
     as_json: Json = False,
 ) -> None:
     """Measure whether a model finds the value of a key again that stands t tokens back, in synthetic text.
@@ -38,16 +39,21 @@ def needle_command(
         trials: Texts at each distance.
         window: Cut every head at so many tokens.
         training_length: For models that do not say it.
-        device: Where to compute.
+        device: Where to compute: cpu, cuda, cuda:1, ...; a GPU if there is one unless given.
         seed: Of texts and weights.
+        figure: Write the share that was found by distance here, beside the leak and the window.
         as_json: Print JSON instead of tables.
     """
     if not models and not train:
         raise ValueError("Which model? Give a folder or a model on the hub, or --train ENCODING.")
     if length < 8 or steps < 1:
         raise ValueError(f"A length of {length} and {steps} steps were given; they must be at least 8 and 1.")
+    from farfield.measure.figures import needle_figure
     from farfield.measure.loading import load_model
     from farfield.measure.needle import needle, trained_for_it
+    from farfield.training.devices import chosen_device
+
+    place = chosen_device(device)
 
     tried = None if distances is None else whole_numbers("--distances", distances)
     screen, found = Console(stderr=True), []
@@ -56,8 +62,9 @@ def needle_command(
         found.append(needle(subject, distances=tried, trials=trials, seed=seed, window=window))
     for encoding in train or []:
         with screen.status(f"training a small model with {encoding}"):
-            subject = trained_for_it(encoding, length=length, steps=steps, seed=seed)
+            subject = trained_for_it(encoding, length=length, steps=steps, seed=seed, device=place)
         found.append(needle(subject, distances=tried, trials=trials, seed=seed, window=window))
+    written = [] if figure is None else needle_figure(found, figure)
     if as_json:
         print(json.dumps([one.json() for one in found], indent=1))
         return
@@ -75,3 +82,5 @@ def needle_command(
         told = {"TRF(0.01)": one.field, "window": one.window, "leak": None if one.leak is None else f"{one.leak:.3f}"}
         said = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
         console.print(Text(f"series: {one.verdict}" + (f"; {said}" if said else "")))
+    for path in written:
+        console.print(Text(f"figure: {path}"))

@@ -60,14 +60,14 @@ def serve_command(
     import uvicorn
 
     from farfield.commands.generate import load_generator
-    from farfield.explorer.server import HOST, listen
+    from farfield.explorer.server import HOST, Impatient, listen
 
     bounds = None if full else {"logit_bound": logit_bound, "policy": policy, "context": context}
     writer = Writer(run, *load_generator(run, device), epsilon, bounds)
     own = listen(port)
     print(f"{run} is served at http://{HOST}:{own.getsockname()[1]}/v1 (Ctrl-C ends it)", flush=True)
     settings = uvicorn.Config(
-        application(writer), ws="none", log_level="warning", access_log=False, server_header=False
+        application(writer), http=Impatient, ws="none", log_level="warning", access_log=False, server_header=False
     )
     try:
         uvicorn.Server(settings).run(sockets=[own])
@@ -192,7 +192,11 @@ class Writer:
     def _ids(self, prompt: Any) -> Any:
         import torch
 
+        from farfield.data.tokenizing import try_out
+
         size = self.model.get_input_embeddings().num_embeddings
+        if isinstance(prompt, str):
+            try_out(self.tokenizer.backend_tokenizer, prompt, f"of {self.name!r}")
         ids = self.tokenizer(prompt)["input_ids"] if isinstance(prompt, str) else prompt
         if not ids:
             raise ValueError("the prompt has no tokens; give some text")

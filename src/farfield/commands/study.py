@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from farfield.commands.options import Flag, WholeOrNone
+from farfield.commands.options import Flag, Learn, Slopes, WholeOrNone
 
 if TYPE_CHECKING:
     from farfield.study.running import Failure, Job, Progress
@@ -25,6 +25,8 @@ def study_command(
     *,
     corpora: Listed = None,
     encodings: Listed = None,
+    learn: Learn = None,
+    slopes: Slopes = None,
     seeds: WholeOrNone = None,
     first_seed: WholeOrNone = None,
     stands_for: Annotated[list[str] | None, Parameter(negative="")] = None,
@@ -37,6 +39,7 @@ def study_command(
     cluster: Literal["local", "slurm"] = "local",
     slurm: Annotated[list[str] | None, Parameter(negative="")] = None,
     jobs: WholeOrNone = None,
+    device: str | None = None,
     dry_run: Flag = False,
     without_gpu: Flag = False,
     quiet: Flag = False,
@@ -50,6 +53,9 @@ def study_command(
             of the hub (wikitext-103, books, github, wikibook). May be repeated.
         encodings: Names of the zoo and formulas, with commas: "alibi, type1, -2*log(t + 1)". The paper's nine and
             two more, which set verdict and leak apart, unless given. May be repeated.
+        learn: Parameters that each head learns, in every encoding that has them, with the range in which the heads
+            start and, after "in", bounds: "a=0:2, p=0.5:1.5 in 0.01:3".
+        slopes: What k is: alibi (the default), learned (starting at ALiBi's), or one for each head: 1/2,1/4,1/8,1/16.
         seeds: How many times to train each, from different first weights and batches; 1 unless given.
         first_seed: The first of these seeds; 0 unless given.
         stands_for: DATASET=CORPUS: this corpus stands for that data set of the paper (wikitext-103, books, github,
@@ -66,6 +72,8 @@ def study_command(
         slurm: An option of sbatch for each run as NAME=VALUE: partition=gpu, nodes=2, gpus_per_node=8, mem=64G,
             time=600 (minutes). May be repeated. A job that is pre-empted goes back into the queue.
         jobs: Runs at once on this machine; one for each core or GPU unless given.
+        device: Where the runs compute: cpu, cuda (one run on each GPU), or one GPU such as cuda:1; every GPU unless
+            given, or the cores.
         dry_run: Say what would be done and what it would cost, and stop.
         without_gpu: Start the paper's sizes even though this machine shows no GPU.
         quiet: Show no progress.
@@ -78,13 +86,19 @@ def study_command(
 
     console = Console(stderr=True)
     selected = any(
-        option is not None for option in (corpora, encodings, seeds, first_seed, stands_for, preset, precision)
+        option is not None
+        for option in (corpora, encodings, seeds, first_seed, stands_for, preset, precision, learn, slopes)
     )
+    if device is not None:
+        running.chosen_gpus(device)
     plan = read_plan(out) if only is not None and not selected else None
     if plan is None:
         chosen = split(corpora, paths=True), split(encodings), 1 if seeds is None else seeds
         declared = dict(_pair(one) for one in stands_for or [])
-        plan = make_plan(preset or "small", *chosen, precision, first_seed=first_seed or 0, stands_for=declared)
+        plan = make_plan(
+            preset or "small", *chosen, precision, first_seed=first_seed or 0, stands_for=declared, learn=learn,
+            slopes=slopes,
+        )  # fmt: skip
     todo = running.missing(plan, out)
     if only is None:
         for sentence in sentences(plan, todo):
@@ -110,6 +124,7 @@ def study_command(
                     cluster=cluster,
                     slurm=slurm or [],
                     jobs=jobs,
+                    device=device,
                     runs=runs or [],
                     train=not measure_only,
                 )
@@ -117,7 +132,12 @@ def study_command(
             where = "The jobs stay in SLURM's queue" if cluster == "slurm" else "What was trained is kept"
             console.print(Text(f"Stopped. {where}; go on with: {command}"), soft_wrap=True)
             raise
-    study = collect(plan, out)
+    try:
+        study = collect(plan, out)
+    except ValueError:
+        if failures:
+            raise ValueError(f"No run was finished. {failures[0].sentence}") from None
+        raise
     save(study, out)
     from farfield.study.report import summary, write
 

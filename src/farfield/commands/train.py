@@ -10,16 +10,20 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from farfield.commands.options import Flag, Json, SetParameters, values
+from farfield.commands.options import Flag, Json, Learn, SetParameters, Slopes, values
+from farfield.head_parameters import chosen_parameters
 from farfield.training.processes import leave_group
 from farfield.training.run import read_settings, train
 from farfield.training.settings import Settings, settings_from
+from farfield.zoo import find
 
 
 def train_command(
     *,
     settings: Settings | None = None,
     parameters: SetParameters = None,
+    learn: Learn = None,
+    slopes: Slopes = None,
     out: Path | None = None,
     resume: Path | None = None,
     device: str | None = None,
@@ -35,6 +39,10 @@ def train_command(
     Args:
         settings: What decides the result: each of its fields is an option.
         parameters: A parameter of the formula, as NAME=VALUE; may be repeated.
+        learn: Parameters that each head learns, with the range in which the heads start and, after "in", bounds:
+            "a=0:2, p=0.5:1.5 in 0.01:3". Without bounds a range on one side of 0 stays there; "in -inf:inf" frees it.
+            One set for all layers, or with --no-shared-bias one for each.
+        slopes: What k is: alibi (the default), learned (starting at ALiBi's), or one for each head: 1/2,1/4,1/8,1/16.
         out: The run folder. If it holds this very run already, the run goes on.
         resume: Go on with the run in this folder.
         device: Where to compute: cpu, cuda, cuda:1, ...; a GPU if there is one unless given.
@@ -46,8 +54,12 @@ def train_command(
         as_json: Print one JSON object at the end.
     """
     settings = settings or Settings()
-    if parameters:
-        settings = settings.model_copy(update={"parameters": Settings(parameters=values(parameters)).parameters})
+    if parameters or learn is not None or slopes is not None:
+        known = read_settings(resume) if resume is not None and not settings.encoding else settings
+        if not known.encoding:
+            raise ValueError("--set, --learn and --slopes belong to a formula: give --encoding too.")
+        chosen = chosen_parameters(find(known.encoding), known.heads, values(parameters), learn, slopes)
+        settings = settings.model_copy(update={"parameters": Settings(parameters=chosen).parameters})
     if resume is not None:
         if out not in (None, resume):
             raise ValueError("Give --out to start a run or --resume to go on with one, not both.")
@@ -55,8 +67,8 @@ def train_command(
         # options given beside --resume must agree with the run; train() says which do not
         stored = read_settings(resume).model_dump(mode="json")
         settings = settings_from({**stored, **settings.given()}, "the options")
-    if not settings.encoding:
-        raise ValueError("Which encoding? Give --encoding with a name from the zoo or a formula, or --resume RUN.")
+    if not settings.encoding and settings.start_from is None:
+        raise ValueError("Which encoding? Give --encoding with a name or a formula, --from RUN or --resume RUN.")
     if out is None:
         raise ValueError("Where to? Give --out with the folder of the run.")
     result = train(

@@ -7,17 +7,21 @@ run folder, and `AutoTokenizer.from_pretrained(run)` works for all.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.data.corpus import Corpus, CorpusError, Passage
+from farfield.data.tokenizing import is_plain, limited
+from farfield.reading import UnreadableError, read_json
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 END = "<|endoftext|>"  # stands between documents
 SMALLEST_VOCABULARY = 257  # the bytes and the end of a document
+LARGEST = 256 << 20  # bytes of a tokenizer.json
 TRAINING_BYTES = 64 << 20  # text that a BPE is trained on: more changes little and costs memory
 _KNOWN_ENDS = (END, "</s>", "<eos>", "<|end_of_text|>", "<|im_end|>")
 
@@ -76,10 +80,7 @@ def load_tokenizer(name: str) -> Tokenizer:
     if path.is_dir():
         path = path / "tokenizer.json"
     if path.exists() or path.suffix == ".json":
-        try:
-            return Tokenizer.from_file(str(path))
-        except Exception as error:  # the Rust side raises a bare Exception
-            raise CorpusError(f"{str(path)!r} is not a tokenizer that can be read: {error}.") from None
+        return _of_stranger(path)
     try:
         return Tokenizer.from_pretrained(name)
     except Exception as error:
@@ -88,6 +89,24 @@ def load_tokenizer(name: str) -> Tokenizer:
             f"There is no tokenizer {name!r}: give bpe, bytes, the path of a tokenizer.json, or a name on the "
             f"Hugging Face hub ({reason})."
         ) from None
+
+
+def _of_stranger(path: Path) -> Tokenizer:
+    """The tokenizer of a file, tried in a process with limits first unless it is plain."""
+    from tokenizers import Tokenizer
+
+    try:
+        # tokens of a corpus are all its tokens, and no others
+        description = {**read_json(path, LARGEST), "padding": None, "truncation": None}
+        text = json.dumps(description)
+        if not is_plain(description):
+            with limited(text, repr(str(path))) as encode:
+                encode(["A short text, as a trial: 1 + 1 = 2.\n"])
+        return Tokenizer.from_str(text)
+    except UnreadableError:
+        raise
+    except Exception as error:  # the Rust side raises a bare Exception
+        raise CorpusError(f"{str(path)!r} is not a tokenizer that can be read: {error}.") from None
 
 
 def make_tokenizer(name: str, corpus: Corpus, vocabulary: int, cache: Path) -> Tokenizer:

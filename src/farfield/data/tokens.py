@@ -12,16 +12,18 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from farfield.data.corpus import Corpus, CorpusError, Passage
 from farfield.data.durable import private_folder, sha256_of, sync_folder, write_file
 from farfield.data.tokenizer import end_token, tokenizer_digest, vocabulary_size
+from farfield.data.tokenizing import is_plain, limited
+from farfield.reading import read_json
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -116,7 +118,7 @@ def _remove_abandoned(home: Path) -> None:
 def _opened(folder: Path) -> Tokens | None:
     """The tokens in a folder, if they are what was written."""
     try:
-        about = json.loads((folder / "about.json").read_text())
+        about = read_json(folder / "about.json")
         path = folder / "tokens.bin"
         dtype = {"uint16": np.uint16, "uint32": np.uint32}[about["dtype"]]
         if path.stat().st_size != about["count"] * np.dtype(dtype).itemsize:
@@ -152,13 +154,26 @@ def _write_tokens(folder: Path, corpus: Corpus, split: str, tokenizer: Tokenizer
 
 
 def _encoded(passages: Iterator[Passage], tokenizer: Tokenizer) -> Iterator[list[int]]:
-    end = end_token(tokenizer)
+    """The tokens of each passage, with the end token behind a document's last."""
+    if is_plain(tokenizer):
+
+        def encode(texts: list[str]) -> list[list[int]]:
+            return [each.ids for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+        yield from _in_lots(passages, encode, end_token(tokenizer))
+    else:
+        with limited(tokenizer.to_str(), "of this text") as encode:
+            yield from _in_lots(passages, encode, end_token(tokenizer))
+
+
+def _in_lots(
+    passages: Iterator[Passage], encode: Callable[[list[str]], list[Any]], end: tuple[str, int] | None
+) -> Iterator[list[int]]:
     waiting: list[Passage] = []
 
     def flush() -> Iterator[list[int]]:
-        encoded = tokenizer.encode_batch_fast([passage.text for passage in waiting], add_special_tokens=False)
-        for passage, encoding in zip(waiting, encoded, strict=True):
-            yield encoding.ids + ([end[1]] if end and passage.last else [])
+        for passage, ids in zip(waiting, encode([passage.text for passage in waiting]), strict=True):
+            yield [*ids, end[1]] if end and passage.last else ids
         waiting.clear()
 
     size = 0

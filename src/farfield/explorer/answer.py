@@ -15,9 +15,11 @@ from itertools import combinations
 from math import exp, log10
 from typing import Any
 
+from farfield.bounded_encodings import CLASSES
 from farfield.explorer import lines
 from farfield.explorer.numbers import curves, paper_claims
 from farfield.explorer.parameters import Slider, sliders
+from farfield.explorer.pasted import inspected
 from farfield.explorer.question import Question
 from farfield.formula import Formula, build
 from farfield.formula.mathml import mathml
@@ -25,11 +27,13 @@ from farfield.theory.errors import DivergenceError, OutsideCoqError, UndecidedEr
 from farfield.theory.fields.comparison import compare
 from farfield.theory.fields.design import design
 from farfield.theory.fields.law import law
-from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, smallest
+from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, field_of, smallest
 from farfield.theory.fields.summary import shown_number
 from farfield.theory.fields.windows import exact_bound, smallest_window
+from farfield.theory.fields.worst import WorstCase, worst_said
 from farfield.theory.sums.partial import Row
 from farfield.theory.sums.series import Series, series, sum_json
+from farfield.theory.verdict.biases import upper_envelope
 from farfield.theory.verdict.convergence import Verdict, check
 from farfield.zoo import ENCODINGS, Encoding, find
 
@@ -38,6 +42,12 @@ _MOST_DIGITS = 310  # of a receptive field on the page; a longer one only by its
 _OVER = f"over 1e{_MOST_DIGITS}"
 _MOMENT = 0.25  # seconds after which a part is handed over, and the rest asked for again
 _SCOPE = "for each attention layer by itself, not for a network as a whole"
+_AT_EVERY_LENGTH = {  # of a class of biases that is not windowed
+    "disperses": "at every length there is no window, since attention disperses",
+    "neither": "at every length there is no window, though attention need not disperse",
+    "diverges": "at every length there is no window, since the sum of the upper envelope diverges",
+    "undecided": "whether a window serves every length was not decided",
+}
 
 
 def answer(question: Question) -> dict[str, Any]:
@@ -49,7 +59,7 @@ def zoo_list() -> list[dict[str, Any]]:
     """Every named encoding, to pick from."""
     return [
         {"name": e.name, "formula": e.text, "source": e.source, "note": e.note, "bias": e.text is not None}
-        for e in ENCODINGS.values()
+        for e in (*ENCODINGS.values(), *CLASSES.values())
     ]
 
 
@@ -85,6 +95,11 @@ def _subject(text: str, given: tuple[tuple[str, str], ...], heads: int, head: in
 @lru_cache(maxsize=32)
 def _series(formula: Formula, start: int) -> Series:
     return series(formula, start=start)
+
+
+@lru_cache(maxsize=32)
+def _worst(encoding: Encoding, formula: Formula, context: int | None, start: int) -> WorstCase:
+    return WorstCase(encoding, formula, context, start)
 
 
 def _bias(one: Subject, what: str) -> Formula:
@@ -135,24 +150,28 @@ def fields(q: Question) -> dict[str, Any]:
     one = subject(q)
     table = [e for e in _epsilons(q.epsilon) if e in EPSILONS or e == q.epsilon]
     out: dict[str, Any] = {"table": table, "sum": None, "total": None, "rows": [], "rest": 0, "law": None, "why": None}
+    out["worst"] = None  # of a class of biases: whether members attain it, in words
     if one.formula is None or one.verdict.verdict != "converges":
         return out
     wanted = _epsilons(q.epsilon)[q.skip :]
     until = time.monotonic() + _MOMENT
     try:
-        weights = _series(one.formula, q.start)
-        total = sum_json(weights)
-        out |= {"sum": f"{total['mid']} +/- {total['rad']}", "total": float(total["mid"])}
+        field = field_of(one.formula, start=q.start, encoding=one.encoding)
+        if one.formula.is_class:
+            out["worst"] = worst_said(_worst(one.encoding, one.formula, None, q.start).exact)
+        else:
+            total = sum_json(_series(one.formula, q.start))
+            out |= {"sum": f"{total['mid']} +/- {total['rad']}", "total": float(total["mid"])}
         for e in wanted:
             if out["rows"] and (time.monotonic() > until or out["rows"][-1]["tokens"] == _OVER):
                 break
-            out["rows"].append(_row(e, smallest(weights, exact_epsilon(e))))
+            out["rows"].append(_row(e, field(exact_epsilon(e))))
         left = wanted[len(out["rows"]) :]
         if left and out["rows"][-1]["tokens"] == _OVER:  # a field only grows as epsilon falls
             out["rows"] += [{"epsilon": e, "tokens": _OVER, "exact": None, "log10": None} for e in left]
         elif left:
             out["rest"] = len(left)
-        if not out["rest"]:
+        if not out["rest"] and not one.formula.is_class:
             out["law"] = law(one.formula, start=q.start)
     except (DivergenceError, UndecidedError) as error:
         out["why"] = str(error)
@@ -164,6 +183,8 @@ def window(q: Question) -> dict[str, Any]:
     one = subject(q)
     formula = _bias(one, "no window is proven")
     asked = f"for scores within ±{q.bound} and at most a share {q.epsilon} of the attention lost"
+    if formula.is_class:
+        return _worst_window(one, formula, q, asked)
     if one.verdict.verdict == "diverges":
         kept = smallest_window(Row(formula, q.context, q.start), q.epsilon, q.bound)
         which = "every token" if kept >= q.context else "enough"
@@ -179,14 +200,42 @@ def window(q: Question) -> dict[str, Any]:
     return {"tokens": tokens, "said": f"{asked}, at every length; {_SCOPE}"}
 
 
+def _worst_window(one: Subject, formula: Formula, q: Question, asked: str) -> dict[str, Any]:
+    """The window of a class of biases in the worst case, at every length or in a text of `context` tokens."""
+    eps, m = exact_epsilon(q.epsilon), exact_bound(q.bound)
+    try:
+        if one.verdict.verdict == "converges":
+            tokens = _worst(one.encoding, formula, None, q.start).smallest(eps, m, strict=False)
+            return {
+                "tokens": digits(tokens),
+                "said": f"in the worst case over the class, {asked}, at every length; {_SCOPE}",
+            }
+        tokens = _worst(one.encoding, formula, q.context, q.start).smallest(eps, m, strict=False)
+    except (DivergenceError, UndecidedError) as error:
+        return {"tokens": None, "said": f"no window is proven: {error}"}
+    end = _AT_EVERY_LENGTH[one.verdict.answer or one.verdict.verdict]
+    said = f"in the worst case over the class, in a text of {q.context} tokens, {asked}; {end}"
+    return {"tokens": digits(tokens), "said": said}
+
+
 def drawn(q: Question) -> dict[str, Any]:
-    """Weights, partial sums and the heat map: what is described, and not proven."""
-    return curves(_bias(subject(q), "there is nothing to draw"), q.start, q.context)
+    """Weights, partial sums and the heat map: what is described, and not proven; of a class, its upper envelope."""
+    one = subject(q)
+    bias = _bias(one, "there is nothing to draw")
+    if not bias.is_class:
+        return curves(bias, q.start, q.context)
+    try:
+        return curves(upper_envelope(one.encoding, bias), q.start, q.context)
+    except UndecidedError as error:
+        raise ValueError(f"{error}, so there is nothing to draw") from None
 
 
 def claimed(q: Question) -> dict[str, Any]:
     """What the paper's `draw()` would have claimed."""
-    return paper_claims(_bias(subject(q), "draw() claims nothing"), q.start, q.context, q.epsilon)
+    bias = _bias(subject(q), "draw() claims nothing")
+    if bias.is_class:
+        raise ValueError("draw() is given the weights of one bias, and this is a class of biases")
+    return paper_claims(bias, q.start, q.context, q.epsilon)
 
 
 def condition(q: Question) -> dict[str, Any]:
@@ -212,10 +261,11 @@ def heads(q: Question) -> dict[str, Any]:
         row["horizon"] = None if found is None else f"{found.tokens}{'' if found.certain else ' at least'}"
         if one.verdict.verdict == "converges":
             try:
-                weights = _series(one.formula, q.start)
-                row["sum"] = f"{float(sum_json(weights)['mid']):.6g}"
-                row["tokens"] = [_row(e, smallest(weights, exact_epsilon(e)))["tokens"] for e in EPSILONS]
-            except UndecidedError as error:
+                field = field_of(one.formula, start=q.start, encoding=one.encoding)
+                if not one.formula.is_class:
+                    row["sum"] = f"{float(sum_json(_series(one.formula, q.start))['mid']):.6g}"
+                row["tokens"] = [_row(e, field(exact_epsilon(e)))["tokens"] for e in EPSILONS]
+            except (DivergenceError, UndecidedError) as error:
                 row["why"] = str(error)
         rows.append(row)
     return {"epsilons": list(EPSILONS), "rows": rows, "rest": max(0, last - q.skip - len(rows))}
@@ -279,6 +329,8 @@ def _verdict(found: Verdict) -> dict[str, Any]:
         "steps": [s.mathml() for s in found.steps],
         "latex": found.latex(),
         "horizon": None if found.horizon is None else found.horizon.sentence(),
+        "answer": found.answer,
+        "many": found.envelope is not None,  # a class of biases
     }
 
 
@@ -316,4 +368,5 @@ _ANSWERS = {
     "heads": heads,
     "compare": pairs,
     "design": designed,
+    "inspect": inspected,
 }

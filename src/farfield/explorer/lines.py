@@ -44,7 +44,10 @@ def _python(found: Encoding, text: str, values: Mapping[str, str], q: Question, 
     more = (f", start={q.start}" if q.start else "") + (_given(values) if found.formula is not None else "")
     out = ["import farfield as ff", "", f"verdict = ff.check({text!r}{more})"]
     out.append('print(verdict.verdict, *verdict.proof, sep="\\n")')
-    if converges:
+    if converges and found.formula is not None and found.formula.is_class:
+        out.append(f'print(ff.trf({text!r}, "{q.epsilon}"{more}))')
+        out.append(f'print(ff.windows({text!r}, "{q.epsilon}", "{q.bound}", 1{more}).heads[0].tokens)')
+    elif converges:
         out.append(f"weights = ff.series({text!r}{more})")
         out.append("print(weights.B())")
         out.append(f'print(ff.trf({text!r}, "{q.epsilon}"{more}))')

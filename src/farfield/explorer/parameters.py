@@ -9,8 +9,6 @@ from typing import Any
 from farfield.formula import Formula, FormulaError
 from farfield.zoo import Encoding, Fixed, Learned, Parameter, PerHead, number
 
-_WINDOW = "512"  # a value for what a person must give
-
 
 @dataclass(frozen=True)
 class Slider:
@@ -53,7 +51,7 @@ def _slider(formula: Formula, name: str, known: Parameter | None, rule: Any, giv
     kind = known.given if known is not None else None
     least, most, logarithmic = normal / 1000, normal * 1000, True
     if isinstance(kind, Learned):
-        least, most = (-10.0, 10.0) if kind.start == (0, 0) else (kind.least, kind.most or 2 * kind.start[1])
+        least, most = (-10.0, 10.0) if kind.start == (0, 0) else (kind.least or 0.0, kind.most or 2 * kind.start[1])
         logarithmic = False
     elif whole:
         least, most = float(whole), 512.0 if whole == 2 else 65_536.0
@@ -77,7 +75,7 @@ def _usual(known: Parameter | None, rule: Any, head: int) -> tuple[str, str]:
     if isinstance(kind, Learned):
         middle = Fraction(str(kind.start[0])) / 2 + Fraction(str(kind.start[1])) / 2
         return str(middle), f"{kind.text}; here the middle"
-    return (_WINDOW, "an example") if isinstance(kind, Fixed) else ("1", "an example")
+    return (kind.example if isinstance(kind, Fixed) and kind.example else "1"), "an example"
 
 
 def _steps(formula: Formula, name: str, usual: str) -> int:

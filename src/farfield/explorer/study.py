@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
+
+from farfield.reading import read_json
 
 _LARGEST = 8 << 20  # bytes of study.json
 _MOST_RUNS = 2000
@@ -19,15 +20,7 @@ def load(folder: str | Path) -> list[dict[str, Any]]:
     path = Path(folder) / "study.json"
     if not Path(folder).is_dir():
         raise ValueError(f"there is no study folder {str(folder)!r}")
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise ValueError(f"{path} is larger than {_LARGEST >> 20} MB, so it is no result of a study")
-        data = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        raise ValueError(f"{path} is not JSON") from None
-    runs = data.get("runs") if isinstance(data, dict) else None
+    runs = read_json(path, _LARGEST, exact=True).get("runs")
     if not isinstance(runs, list) or len(runs) > _MOST_RUNS:
         raise ValueError(f"{path} has no list 'runs' of at most {_MOST_RUNS} runs")
     return [_run(run, f"run {i} of {path}") for i, run in enumerate(runs, 1)]

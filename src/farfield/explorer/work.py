@@ -9,7 +9,7 @@ import math
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -22,6 +22,7 @@ SECONDS = 5.0  # for one answer
 WORKERS = 4
 WAITING = 32  # questions that may wait for a worker
 _STARTING = 60.0  # seconds for a new process to import what it needs
+_STARTS = 3  # times that a worker is started for a question
 _MEMORY = 4 << 30  # bytes of one worker
 
 
@@ -73,7 +74,7 @@ class Pool:
 
     async def _answer(self, question: Question) -> dict[str, Any]:
         try:
-            await self._run(_STARTING, prepare)  # at once, unless the process is new
+            await self._prepare()
             answer, fault = await self._run(self.seconds, work, question, 2 * self.seconds)
         except TimeoutError:
             raise CutOffError(
@@ -89,9 +90,21 @@ class Pool:
         with anyio.fail_after(seconds):
             return await to_process.run_sync(function, *arguments, cancellable=True, limiter=self._uncounted)
 
+    async def _prepare(self) -> None:
+        """Have a worker that is ready: at once, unless it is new. One that dies while it starts is tried again."""
+        for attempt in range(_STARTS):
+            try:
+                await self._run(_STARTING, prepare)
+                return
+            except anyio.BrokenWorkerProcess:
+                if attempt == _STARTS - 1:
+                    raise
+
     async def _start(self) -> None:
+        # where it fails, the questions that come start workers of their own
         async with self._free:
-            await self._run(_STARTING, prepare)
+            with suppress(TimeoutError, anyio.BrokenWorkerProcess):
+                await self._prepare()
         self._ready.set()
 
 

@@ -80,7 +80,7 @@ def evaluate(node: Node, names: Names, algebra: Algebra) -> Any:
         return algebra.where(node, names)
     if op == "sum":
         return algebra.sum(node, names)
-    if op in CLASSES:
+    if op in CLASSES and op not in algebra.operations:
         raise FormulaError(f"{op}(...) stands for many biases, so the formula has no single value", column=node.column)
     if op in DERIVED and op not in algebra.operations:
         return evaluate(expand(node), names, algebra)
@@ -109,11 +109,16 @@ def _float_sinh(x: float) -> float:
     return math.sinh(x) if abs(x) < 710 else math.copysign(math.inf, x)
 
 
+def _float_gamma(x: float) -> float:
+    return math.gamma(x) if x > 0 else math.nan
+
+
 _MATH: dict[str, Callable[..., Any]] = {
     **ARITHMETIC, "**": operator.pow, "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "sin": math.sin,
     "cos": math.cos, "abs": abs, "floor": _float_floor, "min": min, "max": max, "tanh": math.tanh, "log1p": math.log1p,
     "log2": math.log2, "log10": math.log10, "expm1": math.expm1, "cosh": math.cosh, "sinh": _float_sinh,
-    "tan": math.tan, "sigmoid": lambda x: math.exp(min(x, 0.0)) / (1 + math.exp(-abs(x))),
+    "tan": math.tan, "atan": math.atan, "erf": math.erf, "gamma": _float_gamma,
+    "sigmoid": lambda x: math.exp(min(x, 0.0)) / (1 + math.exp(-abs(x))),
     "softplus": lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
 }  # fmt: skip
 
@@ -160,7 +165,7 @@ class _Rationals(Algebra):
     operations = reading("rationals", {
         **ARITHMETIC, "**": _rational_power, "abs": abs, "min": min, "max": max,
         "floor": lambda x: Fraction(math.floor(x)),
-        **dict.fromkeys(("exp", "log", "sqrt", "sin", "cos"), _not_rational),
+        **dict.fromkeys(("exp", "log", "sqrt", "sin", "cos", "atan", "erf", "gamma"), _not_rational),
     })  # fmt: skip
 
     def number(self, value: Fraction) -> Fraction:
@@ -251,13 +256,21 @@ def ball_log(value: Any) -> Any:
     return arb("-inf") if value.is_zero() else value.log()
 
 
+def ball_gamma(value: Any) -> Any:
+    """gamma of a ball of positive numbers."""
+    from flint import arb
+
+    return value.gamma() if value > 0 else arb("nan")
+
+
 class Balls(Algebra):
     """The meaning of a formula's parts for Arb balls."""
 
     operations: Mapping[str, Callable[..., Any]] = reading("balls", {
         **ARITHMETIC, "**": ball_power, "exp": ball_exp, "log": lambda x: x.log(), "sqrt": lambda x: x.sqrt(),
         "sin": lambda x: x.sin(), "cos": lambda x: x.cos(), "abs": abs, "floor": lambda x: x.floor(),
-        "min": lambda x, y: x.min(y), "max": lambda x, y: x.max(y),
+        "min": lambda x, y: x.min(y), "max": lambda x, y: x.max(y), "atan": lambda x: x.atan(),
+        "erf": lambda x: x.erf(), "gamma": ball_gamma,
     })  # fmt: skip
 
     def number(self, value: Fraction) -> Any:

@@ -19,7 +19,10 @@ from farfield.formula.tree import Node, substitute
 Rule = TypeVar("Rule")
 
 OPERATORS = {"+": 2, "-": 2, "*": 2, "/": 2, "neg": 1, "**": 2}  # how many arguments each takes
-FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "sin": 1, "cos": 1, "abs": 1, "floor": 1, "min": 2, "max": 2}
+FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "sin": 1, "cos": 1, "abs": 1, "floor": 1, "min": 2, "max": 2,
+    "atan": 1, "erf": 1, "gamma": 1,  # gamma of what is positive
+}  # fmt: skip
+ALSO_NAMES = ("gamma",)  # functions before a bracket, parameters elsewhere
 DERIVED = {  # the first argument is called t here, the second m
     "tanh": "1 - 2/(exp(2*t) + 1)",
     "sigmoid": "1/(1 + exp(-t))",

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NoReturn
 
-from farfield.formula.functions import CALLS, CLASSES
+from farfield.formula.functions import ALSO_NAMES, CALLS, CLASSES
 from farfield.formula.tree import FormulaError, Node
 
 MAX_NESTING = 40  # brackets, signs and powers inside one another
@@ -31,7 +31,7 @@ COMPARISONS = ("<", "<=", ">", ">=")
 _SPELLINGS = {
     "ln": "log", "cosine": "cos", "sine": "sin", "tangent": "tan", "logistic": "sigmoid", "power": "**",
     "pow": "**", "root": "sqrt", "maximum": "max", "minimum": "min", "absolute": "abs",
-    "sigma": "sum", "piecewise": "where", "if": "where",
+    "sigma": "sum", "piecewise": "where", "if": "where", "arctan": "atan", "tgamma": "gamma",
 }  # fmt: skip
 _NOT_PARAMETERS = {
     "x": "the distance is called 't' here, not 'x'",
@@ -210,7 +210,7 @@ class Parser:
             return Node("pi", column=column)
         if word in self.indices:
             return Node("name", (), word, column)
-        if word in CALLS or word in FORMS:
+        if (word in CALLS and word not in ALSO_NAMES) or word in FORMS:
             self.fail(f"'{word}' is a function; write {word}(...)", column)
         if word in _SPELLINGS and word != "if":
             self.fail(f"'{word}' is not known; write '{_SPELLINGS[word]}'", column)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from farfield.formula.functions import CLASSES, DERIVED, STATEMENTS, reading
-from farfield.formula.text import decimal_text
+from farfield.formula.plain_text import decimal_text
 from farfield.formula.tree import Node, fold
 
 # how tightly a spelling holds together: a sum sign swallows what follows, a leading minus needs no bracket in front
@@ -92,6 +92,7 @@ def _sum(n: Node, parts: list[Spelling]) -> Spelling:
 
 
 _RELATIONS = {"=": "=", "!=": r"\ne", "<": "<", "<=": r"\le", ">": ">", ">=": r"\ge", "->": r"\to"}
+_NAMES = {"atan": r"\arctan", "erf": r"\operatorname{erf}", "gamma": r"\Gamma"}
 _RULES: dict[str, Rule] = reading("LaTeX", {
     "+": _infix("+", SUM, TERM),
     "-": _infix("-", SUM, TERM),
@@ -105,6 +106,7 @@ _RULES: dict[str, Rule] = reading("LaTeX", {
     "floor": _call(r"\left\lfloor ", r"\right\rfloor"),
     **{f: _call(rf"\operatorname{{{f}}}\left(") for f in (*DERIVED, *CLASSES)},
     **{f: _call(rf"\{f}\left(") for f in ("exp", "sin", "cos", "min", "max", "tanh", "cosh", "sinh", "tan")},
+    **{f: _call(rf"{shown}\left(") for f, shown in _NAMES.items()},
     **{f"log{n}": _call(rf"\log_{{{n}}}\left(") for n in (2, 10)},
     "where": _where,
     "sum": _sum,

@@ -17,12 +17,19 @@ from farfield.formula.tree import Node
 
 _SAME = {op: op for op in ("exp", "log", "sqrt", "sin", "cos", "abs", "floor", "tanh", "cosh", "sinh", "tan")}
 _FLOATS = {**_SAME, **{op: op for op in ("log1p", "expm1", "log2", "log10")}, "min": "minimum", "max": "maximum"}
-_NUMPY = reading("numpy", {**ARITHMETIC, "**": "power", **_FLOATS, "softplus": lambda np, x: np.logaddexp(x, 0)})
+_NUMPY = reading("numpy", {
+    **ARITHMETIC, "**": "power", **_FLOATS, "atan": "arctan", "softplus": lambda np, x: np.logaddexp(x, 0),
+    **{op: lambda np, x, op=op: np.vectorize(DOUBLES.operations[op], otypes=[float])(x) for op in ("erf", "gamma")},
+})  # fmt: skip
 _TORCH = reading("torch", {
-    **ARITHMETIC, "**": "pow", **_FLOATS, "sigmoid": "sigmoid",
+    **ARITHMETIC, "**": "pow", **_FLOATS, "sigmoid": "sigmoid", "atan": "atan", "erf": "erf",
+    "gamma": lambda torch, x: torch.exp(torch.lgamma(torch.where(x > 0, x, math.nan))),
     "softplus": lambda torch, x: torch.logaddexp(x, torch.zeros_like(x)),
 })  # fmt: skip
-_SYMPY = reading("sympy", {**ARITHMETIC, "**": "Pow", **_SAME, "abs": "Abs", "min": "Min", "max": "Max"})
+_SYMPY = reading("sympy", {
+    **ARITHMETIC, "**": "Pow", **_SAME, "abs": "Abs", "min": "Min", "max": "Max", "atan": "atan", "erf": "erf",
+    "gamma": "gamma",
+})  # fmt: skip
 
 
 def _resolved(library: Any, table: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from farfield.formula.functions import CALLS, CLASSES, RELATIONS, STATEMENTS, reading
 from farfield.formula.latex import ATOM, GREEK, OPEN, POWER, RELATION, SIGNED, SUM, TERM, split_name
-from farfield.formula.text import decimal_text
+from farfield.formula.plain_text import decimal_text
 from farfield.formula.tree import Node, fold
 
 Element = list[Any]
@@ -106,7 +106,7 @@ def _arguments(parts: list[Spelling]) -> Element:
 
 
 def _call(n: Node, parts: list[Spelling]) -> Spelling:
-    name = ["mi", {"log": "ln"}.get(n.op, n.op)]
+    name = ["mi", {"log": "ln", "atan": "arctan", "gamma": "Γ"}.get(n.op, n.op)]
     return ["mrow", name, ["mo", "\u2061"], _bracket(_arguments(parts))], POWER
 
 

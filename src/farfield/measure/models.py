@@ -19,6 +19,7 @@ from torch import Tensor
 from farfield.formula import Formula
 from farfield.measure.inputs import AttentionInputs, Window
 from farfield.nn.decoder.loss import token_losses
+from farfield.nn.learned_heads import LearnedHead, learned_heads
 
 LOGIT_BYTES = 64 << 20  # what the logits of a few rows may take
 
@@ -103,6 +104,10 @@ class Model:
         """The formula of a head's bias and the values of its parameters; None where it has none."""
         return None
 
+    def learned_heads(self) -> list[LearnedHead]:
+        """What each head learned of the parameters of its formula, with the verdict; empty if nothing."""
+        return []
+
     def no_formula(self) -> str:
         """Why there is no formula, in words."""
         return f"{self.name} has no bias by distance that is known by a formula"
@@ -170,6 +175,9 @@ class FarfieldModel(Model):
         if bias is None or not hasattr(bias, "values_of"):
             return None
         return bias.formula, bias.values_of(head, layer)
+
+    def learned_heads(self) -> list[LearnedHead]:
+        return learned_heads(self.network.position.bias)
 
     def no_formula(self) -> str:
         return f"the encoding {self.network.config.encoding!r} has no formula of a bias by distance"

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farfield.formula import Formula, FormulaError
+from farfield.formula import Formula
+from farfield.nn.learned_heads import verdict_on
+from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.receptive import leak
-from farfield.theory.verdict.convergence import check
 
 if TYPE_CHECKING:
     from farfield.measure.models import Model
@@ -36,11 +37,10 @@ def _of_series(
 ) -> dict[str, Any]:
     given = dict(values)
     said: dict[str, Any] = {"parameters": given, "verdict": "undecided", "horizon": None, "leak": None}
-    with suppress(FormulaError):
-        verdict = check(formula, parameters=given)
+    if (verdict := verdict_on(formula, values)) is not None:
         said["verdict"] = verdict.verdict
         said["horizon"] = None if verdict.horizon is None else verdict.horizon.json()
-    with suppress(ValueError, UndecidedError):
+    with suppress(ValueError, UndecidedError), answer_in_time():
         said["leak"] = float(leak(formula, training_length, length, parameters=given))
     return said
 
@@ -55,6 +55,13 @@ def mean_leak(heads: Any) -> float | None:
     """The mean leak of heads; None if one is not known."""
     leaks = [head["leak"] for head in heads]
     return None if not leaks or None in leaks else float(np.mean(leaks))
+
+
+def leak_beyond(model: Model, distance: int, length: int) -> float | None:
+    """The share of a row of `length` that the formulas leave beyond a distance: the mean over heads, or None."""
+    heads = [model.formula_of(layer, head) for layer in range(model.layers) for head in range(model.heads)]
+    return mean_leak([_of_series(known[0], tuple(sorted(known[1].items())), distance, length) if known else NO_FORMULA
+                      for known in heads])  # fmt: skip
 
 
 def joint_verdict(verdicts: Any) -> str:

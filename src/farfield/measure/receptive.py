@@ -26,6 +26,7 @@ from farfield.measure.models import AttentionInputs, Model
 from farfield.measure.statistics import quantiles, rank_correlation
 from farfield.measure.text import Text
 from farfield.measure.windows import receptive_fields
+from farfield.nn.learned_heads import LearnedHead
 from farfield.theory.fields.receptive import exact_epsilon
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -70,6 +71,7 @@ class ByAttention:
         mass: (layers, H, N): mean attention by distance.
         trf: (E, layers, H), certified; None: the series diverges, or there is none.
         row_trf: (E, layers, H): the median over the same rows with flat attention; None without a bias.
+        learned: What each head learned of the parameters of its formula, with the verdict.
     """
 
     model: str
@@ -82,6 +84,16 @@ class ByAttention:
     mass: np.ndarray
     trf: list[list[list[int | None]]]
     row_trf: np.ndarray | None
+    learned: tuple[LearnedHead, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """How far the model looks, in one sentence, for the last epsilon."""
+        median = self.median()[-1]
+        layer, head = np.unravel_index(int(median.argmax()), median.shape)
+        where = f"in its widest head (layer {layer + 1}, head {head + 1}), in rows of up to {self.length}"
+        said = f"all but {self.epsilons[-1]} of a query's attention lies within {median.max()} tokens"
+        return f"{self.model} ({self.encoding}): {said}, by the median, {where}."
 
     def median(self) -> np.ndarray:
         """The median ERF, (E, layers, H)."""
@@ -126,6 +138,7 @@ class ByAttention:
             "burn_in": self.burn_in,
             "queries": self.queries,
             "heads": heads,
+            "learned": [one.json() for one in self.learned],
             "rank_correlation": {epsilon: agreement([self], e) for e, epsilon in enumerate(self.epsilons)},
         }
 
@@ -207,6 +220,7 @@ def by_attention(
         mass / queries,
         [receptive_fields(model, e) for e in epsilons],
         row_fields if model.has_bias() else None,
+        tuple(model.learned_heads()),
     )
 
 

@@ -27,6 +27,7 @@ SLACK = 1e-3  # on top of the exponent, for the rounding of the kernel's float32
 
 def receptive_fields(model: Model, epsilon: str | float | Fraction) -> list[list[int | None]]:
     """TRF(epsilon) of every layer and head, certified; None where the series diverges or is undecided."""
+    from farfield.theory.budget import answer_in_time
     from farfield.theory.errors import DivergenceError, UndecidedError
     from farfield.theory.fields.receptive import exact_epsilon, trf
 
@@ -35,7 +36,8 @@ def receptive_fields(model: Model, epsilon: str | float | Fraction) -> list[list
     @cache
     def field_of(formula: Formula, values: tuple[tuple[str, Any], ...]) -> int | None:
         try:
-            return trf(formula, epsilon, parameters=dict(values))
+            with answer_in_time():
+                return trf(formula, epsilon, parameters=dict(values))
         except (DivergenceError, UndecidedError):
             return None
 

@@ -8,6 +8,7 @@ Shapes: H heads, n distances, S sets of learned parameters (one for all layers, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from torch import Tensor, nn
 
 from farfield import zoo
 from farfield.formula import Formula, parse
+from farfield.learned import Learned, learned
+from farfield.theory.verdict.biases import refuse_class
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -24,13 +27,20 @@ Given = float | str | Sequence[float | str] | Mapping[str, Any]
 
 
 def bias_of(
-    encoding: str, heads: int, width: int = 64, parameters: Mapping[str, Given] | None = None, *, layers: int = 1
+    encoding: str | zoo.Encoding,
+    heads: int,
+    width: int = 64,
+    parameters: Mapping[str, Given] | None = None,
+    *,
+    layers: int = 1,
 ) -> Bias | T5Bias | None:
     """The bias module of an encoding, a name or a formula; None where the encoding is no bias (sinusoidal, rope)."""
     entry = zoo.find(encoding)
     if entry.formula is None:
         return None
     if entry.name == "t5":
+        if parameters:
+            raise ValueError("t5 learns a value for each bucket of distances; it takes no parameters")
         return T5Bias(heads, layers=layers)
     return Bias(encoding, heads, width, parameters, layers=layers)
 
@@ -39,18 +49,18 @@ class Bias(nn.Module):
     """The bias vector of each head, from the formula of an encoding.
 
     Args:
-        encoding: A name from the zoo, or a formula.
+        encoding: A name from the zoo, a formula, or `Encoding("-a*log(1 + p*t)", learn={"a": (0, 2), ...})`.
         heads: How many heads.
         width: Of a head; Sandwich takes its number of terms from it.
         parameters: Of the formula, before those of the zoo: a number, a constant as text ("2**(-1/2)"), one of either
-            for each head, or {"start": (0, 2), "least": 0.01, "most": None} for a learned one. In a formula that a
-            person typed, `k` is the head's ALiBi slope unless it is given here.
+            for each head, or {"start": (0, 2), "least": 0, "most": None, "spread": True} for a learned one. In a
+            formula that a person typed, `k` is the head's ALiBi slope unless it is given here.
         layers: How many sets of learned parameters: 1 is shared by all layers, as in KERPLE.
     """
 
     def __init__(
         self,
-        encoding: str,
+        encoding: str | zoo.Encoding,
         heads: int,
         width: int = 64,
         parameters: Mapping[str, Given] | None = None,
@@ -62,18 +72,22 @@ class Bias(nn.Module):
         if entry.formula is None or entry.name == "t5":
             what = "learns a value for each bucket: use T5Bias" if entry.name == "t5" else "is not a bias"
             raise ValueError(f"the encoding {entry.name!r} {what}")
+        refuse_class(entry, entry.formula, "a model")
         if heads < 1 or layers < 1:
             raise ValueError(f"{heads} heads and {layers} layers were given; each must be at least 1")
-        self.encoding, self.heads, self.formula = encoding, heads, entry.formula
+        self.encoding = encoding if isinstance(encoding, str) else entry.name
+        self.heads, self.formula = heads, entry.formula
         self.rules, self.fixed = _rules(entry, heads, width, dict(parameters or {}))
         self.learned = nn.ParameterDict({name: nn.Parameter(torch.empty(layers, heads)) for name in self.rules})
         self._kept: Tensor | None = None  # the vector from distance 0 on, if nothing is learned
         self.reset_parameters()
+        self._require_values()
 
+    @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the learned parameters from their start distribution."""
+        """Let the learned parameters start where their rules say."""
         for name, rule in self.rules.items():
-            nn.init.uniform_(self.learned[name], *rule.start, generator=generator)
+            start(self.learned[name], rule, generator)
         self.keep_in_range()
 
     def forward(
@@ -103,6 +117,23 @@ class Bias(nn.Module):
         learned = {name: p[min(layer, len(p) - 1), head].item() for name, p in self.learned.items()}
         return {name: v if isinstance(v, float) else v[head] for name, v in self.fixed.items()} | learned
 
+    @torch.no_grad()
+    def _require_values(self) -> None:
+        """Refuse a formula that has no value at some distance for parameters from the range in which they start."""
+        if not self.rules or any(p.device.type == "meta" for p in self.learned.values()):
+            return
+        t = torch.tensor([*range(65), *(2**e for e in range(7, 21))], dtype=torch.float64, device="cpu")
+        fixed = {name: v if isinstance(v, float) else v[0] for name, v in self.fixed.items()}
+        for corner in itertools.islice(itertools.product(*(set(rule.edges) for rule in self.rules.values())), 256):
+            values = dict(zip(self.rules, corner, strict=True))
+            r = self.formula.torch(t, {**fixed, **values})
+            bad = (r.isnan() | (r == torch.inf)).nonzero()
+            if len(bad):
+                where = ", ".join(f"{name} = {v:g}" for name, v in values.items())
+                raise ValueError(
+                    f"{self.encoding} has no value at t = {t[bad[0]].item():g} with {where}: start elsewhere"
+                )
+
     def extra_repr(self) -> str:
         return f"{self.encoding!r}, heads={self.heads}"
 
@@ -127,7 +158,7 @@ class Bias(nn.Module):
         for name, rule in self.rules.items():
             p = self.learned[name]
             p = p.to_local() if hasattr(p, "to_local") else p  # of a divided parameter, the share of this process
-            if p.device.type != "meta":
+            if p.device.type != "meta" and (rule.least, rule.most) != (None, None):
                 inside = p.clamp(rule.least, rule.most)
                 if not torch.equal(inside, p):
                     p.copy_(inside)
@@ -149,23 +180,40 @@ class T5Bias(nn.Module):
         return table[:, bucket].to(torch.promote_types(table.dtype, torch.float32))
 
 
+@torch.no_grad()
+def start(p: Tensor, rule: Learned, generator: torch.Generator | None = None) -> None:
+    """Where a (sets, heads) parameter starts: given, each head in its own part, or anywhere."""
+    if rule.values is not None:
+        p.copy_(p.new_tensor(rule.values).expand_as(p))
+    elif rule.spread:
+        sets, heads = p.shape
+        order = [torch.randperm(heads, generator=generator, device=p.device) for _ in range(sets)]
+        share = (torch.stack(order) + torch.rand(p.shape, generator=generator, device=p.device)) / heads
+        p.copy_(rule.start[0] + (rule.start[1] - rule.start[0]) * share)
+    else:
+        nn.init.uniform_(p, *rule.start, generator=generator)
+
+
 def _rules(
     entry: zoo.Encoding, heads: int, width: int, parameters: dict[str, Given]
-) -> tuple[dict[str, zoo.Learned], dict[str, float | list[float]]]:
+) -> tuple[dict[str, Learned], dict[str, float | list[float]]]:
     """How each parameter gets its value: the rules of the learned ones, and the values of the others."""
     assert entry.formula is not None
+    zoo.require_parameters(entry, parameters)
     known = entry.heads(heads, {n: v for n, v in parameters.items() if not isinstance(v, Mapping)}, width=width)
-    rules: dict[str, zoo.Learned] = {}
+    rules: dict[str, Learned] = {}
     fixed: dict[str, float | list[float]] = {}
     for name in entry.formula.parameters:
         rule, value = entry.rule(name), parameters.get(name)
         if isinstance(value, Mapping):
-            rules[name] = zoo.Learned(**value)
+            rules[name] = learned(name, value)
+            if len(rules[name].values or ()) not in (0, heads):
+                raise ValueError(f"{name} starts at {len(rules[name].values or ())} values for {heads} heads")
         elif name in known[0]:
             alike = isinstance(rule, zoo.Fixed) if value is None else not isinstance(value, list | tuple)
             numbers = [zoo.number(row[name]) for row in known]
             fixed[name] = numbers[0] if alike else numbers
-        elif isinstance(rule, zoo.Learned):
+        elif isinstance(rule, Learned):
             rules[name] = rule
         else:
             raise ValueError(

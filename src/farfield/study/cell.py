@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.data import durable
+from farfield.reading import read_json
 from farfield.study.plan import Cell, read_cell
 from farfield.training.settings import settings_from
 
@@ -46,7 +47,7 @@ def record_path(out: Path, cell: Cell) -> Path:
 def read_record(out: Path, cell: Cell) -> dict[str, Any] | None:
     """What was measured of a cell, if it is finished."""
     try:
-        record = json.loads(record_path(out, cell).read_bytes())
+        record = read_json(record_path(out, cell), exact=True)
         same = settings_from(record["settings"], "a record") == cell.settings
         return record if record["version"] == VERSION and same else None
     except (OSError, ValueError, KeyError, TypeError):

@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from farfield.data import durable
+from farfield.reading import read_json
 from farfield.study import cell
 from farfield.study.running import Failure, Job, Watcher, log_of, progress_of
 from farfield.training.scaling import training_memory
@@ -174,11 +175,9 @@ def read_status(out: Path, job: Job, number: str) -> int | None:
     """The status that this very job left; None if there is none."""
     try:
         path = status_path(out, job)
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > 4096:
-            return None
-        left = json.loads(path.read_bytes())
+        left = {} if path.is_symlink() else read_json(path, 4096)
         return left["status"] if type(left["status"]) is int and left["job"] == number else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError):
         return None
 
 
@@ -194,7 +193,7 @@ def _failure(out: Path, job: Job, number: str, status: int | None) -> Failure | 
 def _noted(out: Path) -> dict[str, str]:
     """The jobs that were handed over before, as far as they are noted."""
     try:
-        noted = json.loads((out / FOLDER / JOBS).read_bytes())
+        noted = read_json(out / FOLDER / JOBS)
         return {str(name): str(number) for name, number in noted.items()}
-    except (OSError, ValueError, AttributeError, RecursionError):
+    except ValueError:
         return {}

@@ -18,6 +18,7 @@ from farfield.data import durable
 from farfield.measure.predictions import joint_verdict, mean_leak
 from farfield.measure.rise import Extrapolation, from_json, pooled
 from farfield.measure.statistics import two_levels
+from farfield.reading import read_json
 from farfield.study.cell import RECORDS, SPEED, read_record
 from farfield.study.plan import TWINS, Plan
 from farfield.study.published import GROUPS, published_perplexities
@@ -109,6 +110,11 @@ class Entry:
         """The change against 1x that is left at the longest length if heads are cut at the training length."""
         pairs = [record["cut"]["change"] for record in self.records]
         return two_levels([value for value, _ in pairs], [error for _, error in pairs])
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What was given for the parameters of the formula: values, or how they are learned."""
+        return self.records[0]["settings"].get("parameters") or {}
 
     def heads(self) -> list[dict[str, Any]]:
         return [head for record in self.records for head in record["heads"]]
@@ -226,9 +232,9 @@ def fits(record: dict[str, Any]) -> bool:
 def read_speed(out: Path) -> dict[str, Any] | None:
     """What each way of inference cost, if it was measured."""
     try:
-        record = json.loads((out / RECORDS / f"{SPEED}.json").read_bytes())
+        record = read_json(out / RECORDS / f"{SPEED}.json")
         return record if {"relative", "timings", "cell"} <= set(record) else None
-    except (OSError, ValueError, TypeError):
+    except ValueError:
         return None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from farfield import zoo
+from farfield.head_parameters import said_slopes
 from farfield.study.plan import Cell, Plan
 from farfield.training.scaling import PROCESSORS, Cost, training_cost
 
@@ -24,6 +26,11 @@ def sentences(plan: Plan, todo: Sequence[Cell]) -> list[str]:
     words = " x ".join(f"{n} {name if n == 1 else 'corpora' if name == 'corpus' else name + 's'}" for n, name in parts)
     done = len(plan.cells) - len(todo)
     said = [f"{words}: {_runs(len(plan.cells))}" + (f", {done} of them done already." if done else ".")]
+    uses_slopes = [cell for cell in plan.cells if said_slopes(zoo.find(cell.encoding), 1, cell.settings.parameters)]
+    if uses_slopes:
+        first = uses_slopes[0]
+        slopes = said_slopes(zoo.find(first.encoding), first.settings.heads, first.settings.parameters)
+        said.append(f"{slopes}, in every formula with a k (--slopes gives others, or learns them).")
     if todo and plan.preset.startswith("paper"):
         cost = cost_of(todo)
         processor = PROCESSORS[GPU]

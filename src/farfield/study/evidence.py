@@ -17,7 +17,7 @@ from farfield import zoo
 from farfield.formula import FormulaError
 from farfield.measure.predictions import joint_verdict, mean_leak
 from farfield.measure.statistics import cluster_interval, rank_correlation
-from farfield.study.collected import CONVERGES, DIVERGES, MIXED, NONE, Study
+from farfield.study.collected import CONVERGES, DIVERGES, MIXED, NONE, Entry, Study
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.receptive import leak
 
@@ -86,10 +86,22 @@ def paper_leak(encoding: str) -> float | None:
         return None
 
 
-def known_before_training(encoding: str) -> bool:
+def _paper_leak(record: dict[str, Any]) -> float | None:
+    """The same of one model; None if its parameters are not those of its encoding."""
+    return None if record["settings"].get("parameters") else paper_leak(record["encoding"])
+
+
+def known_before_training(entry: Entry) -> bool:
     """Whether an encoding learns none of its parameters, so that its leak is known before training."""
-    known = zoo.find(encoding)
-    return known.formula is not None and not set(known.formula.parameters) - set(known.heads(1)[0])
+    return zoo.find(entry.encoding).formula is not None and not learned_names(entry)
+
+
+def learned_names(entry: Entry) -> list[str]:
+    """The parameters of the formula that the models of an encoding learned."""
+    known, given = zoo.find(entry.encoding), entry.parameters
+    usual = set(known.heads(1)[0]) | set(given)
+    names = () if known.formula is None else known.formula.parameters
+    return [name for name in names if name not in usual or isinstance(given.get(name), dict)]
 
 
 def correlated(
@@ -144,7 +156,7 @@ class Evidence:
                 rises = [part["extrapolation"]["lengths"][-1]["rise"] for part in (record, record["control"])]
                 named = _named(record)
                 seen, control = rises
-                points.append(Observation(*named, share, verdict, seen, control, paper_leak(record["encoding"])))
+                points.append(Observation(*named, share, verdict, seen, control, _paper_leak(record)))
         return points
 
     @cached_property

@@ -300,8 +300,8 @@ def _leak(study: Study, evidence: Evidence) -> Finding | None:
         ("the untrained control", correlated(points, by_leak, of_control)),
     ]
     listed = ", ".join(f"{words} {found.text}" for words, found in beside if found is not None)
-    learned = [e for e in study.encodings if study.of_encoding(e) and not known_before_training(e)]
-    learned = [e for e in learned if zoo.find(e).formula is not None]
+    models = [(e, entries[0]) for e in study.encodings if (entries := study.of_encoding(e))]
+    learned = [e for e, entry in models if zoo.find(e).formula is not None and not known_before_training(entry)]
     known = f" That of {_names(learned)} is known only after training." if learned else ""
     largest = max((abs(point.control) for point in points), default=0.0)
     return Finding(

@@ -16,7 +16,10 @@ from typing import Any
 
 from farfield import zoo
 from farfield.data import durable
+from farfield.head_parameters import chosen_parameters
+from farfield.learned import Learned, learned_parameters
 from farfield.measure import MULTIPLES
+from farfield.reading import read_json
 from farfield.study.escaping import plain
 from farfield.training.settings import PRESETS, Settings, preset_settings, settings_from
 
@@ -157,15 +160,22 @@ def make_plan(
     *,
     first_seed: int = 0,
     stands_for: Mapping[str, str] | None = None,
+    learn: str | Mapping[str, Any] | None = None,
+    slopes: str | None = None,
 ) -> Plan:
-    """The plan of a study: `python`, the paper's nine encodings and the twins unless something else is given."""
+    """The plan of a study: `python`, the paper's nine encodings and the twins unless something else is given.
+
+    What is learned, and the slopes, hold for every encoding whose formula has these parameters.
+    """
     if preset not in STUDY_PRESETS:
         raise ValueError(f"There is no study preset {preset!r}: choose from {', '.join(STUDY_PRESETS)}.")
     if not 1 <= seeds <= 1000:
         raise ValueError(f"{seeds} seeds were asked for; it must be from 1 to 1000.")
     on_gpus = preset.startswith("paper")
     sources = list(corpora) if corpora else list(PAPER_CORPORA if on_gpus else ("python",))
-    names = [_encoding(text) for text in (encodings or (ENCODINGS if on_gpus else (*ENCODINGS, *TWINS)))]
+    rules = learned_parameters(learn)
+    names = [_encoding(text, rules) for text in (encodings or (ENCODINGS if on_gpus else (*ENCODINGS, *TWINS)))]
+    _require_use(names, [*rules, *(["k"] if slopes is not None else [])])
     for what, given in (("corpus", sources), ("encoding", names)):
         twice = [one for one in given if given.count(one) > 1]
         if twice:
@@ -177,7 +187,10 @@ def make_plan(
         for source, label in zip(sources, _labels(sources), strict=True):
             for name in names:
                 size = _training_preset(preset, declared.get(source))
-                settings = preset_settings(size, encoding=name, corpus=source, seed=seed, precision=precision)
+                how: dict[str, Any] = {"encoding": name, "corpus": source, "seed": seed, "precision": precision}
+                if chosen := _chosen(name, preset_settings(size).heads, rules, slopes):
+                    how["parameters"] = chosen
+                settings = preset_settings(size, **how)
                 cells.append(Cell(label, name, seed, settings, measurement, declared.get(source)))
     return Plan(preset, tuple(cells))
 
@@ -201,7 +214,7 @@ def read_plan(out: Path) -> Plan | None:
     if not path.exists():
         return None
     try:
-        fields = json.loads(path.read_bytes())
+        fields = read_json(path)
         cells = [_read_cell(cell, str(path)) for cell in fields["cells"]]
         return Plan(str(fields["preset"]), tuple(cells))
     except (KeyError, TypeError, ValueError) as error:
@@ -215,8 +228,8 @@ def read_cell(out: Path, key: str) -> Cell | None:
     path = out / CELLS / f"{key}.json"
     try:
         if key == Path(key).name and path.is_file():
-            return _read_cell(json.loads(path.read_bytes()), str(path))
-    except (KeyError, TypeError, ValueError, RecursionError):
+            return _read_cell(read_json(path), str(path))
+    except (KeyError, TypeError, ValueError):
         pass
     plan = read_plan(out)
     return next((cell for cell in plan.cells if cell.key == key), None) if plan else None
@@ -240,17 +253,33 @@ def _training_preset(preset: str, data_set: str | None) -> str:
     return "paper-wikitext" if data_set == "wikitext-103" else "paper-base"
 
 
-def _encoding(text: str) -> str:
+def _chosen(name: str, heads: int, rules: Mapping[str, Learned], slopes: str | None) -> dict[str, Any]:
+    """The parameters of one encoding, from what is learned and the slopes that it has."""
+    encoding = zoo.find(name)
+    own = () if encoding.formula is None or encoding.name == "t5" else encoding.formula.parameters
+    learn = {parameter: rule for parameter, rule in rules.items() if parameter in own}
+    return chosen_parameters(encoding, heads, {}, learn, slopes if "k" in own and "k" not in learn else None)
+
+
+def _require_use(names: Sequence[str], given: Sequence[str]) -> None:
+    """One sentence if a parameter that is to be learned, or k, is in none of the formulas."""
+    formulas = [formula for name in names if (formula := zoo.find(name).formula) is not None]
+    for parameter in given:
+        if not any(parameter in formula.parameters for formula in formulas):
+            raise ValueError(f"No encoding here has a parameter {parameter!r} that could be learned or set.")
+
+
+def _encoding(text: str, learned: Mapping[str, Any]) -> str:
     """The name of the zoo's encoding, or the formula as it was typed; one sentence if it is neither."""
     encoding = zoo.find(text)
     if encoding.name in zoo.ENCODINGS:
         return encoding.name
     assert encoding.formula is not None
-    open_ = [name for name in encoding.formula.parameters if name != "k"]
+    open_ = [name for name in encoding.formula.parameters if name != "k" and name not in learned]
     if open_:
         raise ValueError(
-            f"The formula {text!r} leaves {', '.join(open_)} open: write numbers for them "
-            "(k is the ALiBi slope of each head), or use an encoding of the zoo that learns its parameters."
+            f"The formula {text!r} leaves {', '.join(open_)} open: write numbers for them (k is the ALiBi slope of "
+            f'each head), or let them be learned, such as --learn "{open_[0]}=0:2".'
         )
     return text.strip()
 

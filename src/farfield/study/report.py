@@ -19,13 +19,15 @@ import farfield
 from farfield import zoo
 from farfield.data import durable
 from farfield.formula import FormulaError
+from farfield.formula.plain_text import text
 from farfield.formula.sentence import Sentence
-from farfield.formula.text import text
+from farfield.head_parameters import said_slopes
 from farfield.measure import LEVEL
+from farfield.reading import parse_json, read_bytes
 from farfield.study import findings, tables
 from farfield.study.collected import NONE, Entry, Study
 from farfield.study.escaping import plain, short
-from farfield.study.evidence import Evidence
+from farfield.study.evidence import Evidence, learned_names
 from farfield.study.published import published
 from farfield.study.table import Table
 from farfield.theory.verdict.convergence import check
@@ -55,6 +57,8 @@ class EncodingSection:
     Attributes:
         proof: Steps, each in parts: text, and whether it is mathematics.
         outcomes: For each corpus the rise, the far-field damage and the answer.
+        slopes: What k is, where the formula has one and nobody gave it.
+        learned: What the heads of the first model learned: names, then a row for each head with its verdict.
     """
 
     name: str
@@ -71,6 +75,8 @@ class EncodingSection:
     answer: str
     outcomes: list[tuple[str, str, str, str]]
     note: str
+    slopes: str
+    learned: list[list[str]]
 
 
 def write(
@@ -121,7 +127,7 @@ def _drawn_before(folder: Path) -> list[Figure]:
     from farfield.study.figures import Figure
 
     try:
-        noted = json.loads((folder / NOTED).read_bytes())
+        noted = parse_json(read_bytes(folder / NOTED))
         drawn = [
             Figure(n["name"], n["title"], n["caption"], tuple(folder / f for f in n["files"]), folder / n["narrow"])
             for n in noted
@@ -186,7 +192,22 @@ def section(study: Study, encoding: str) -> EncodingSection:
         findings.joint_answer(entries),
         [(e.corpus, findings.percent(e.rise, e.rise_error), findings.percent(*e.damage), e.answer) for e in entries],
         plain(known.note) if words != NONE else "",
+        said_slopes(known, int(entries[0].records[0]["settings"].get("heads", 1)), entries[0].parameters),
+        _learned(entries[0]),
     )
+
+
+def _learned(entry: Entry) -> list[list[str]]:
+    """What each head of an encoding's first model learned, under the names of the columns; empty if nothing."""
+    names = learned_names(entry)
+    heads = [head for head in entry.records[0]["heads"] if head.get("parameters")]
+    if not names or not heads or any(name not in head["parameters"] for head in heads for name in names):
+        return []
+    rows = [
+        [str(h["layer"]), str(h["head"]), *(f"{h['parameters'][name]:.6g}" for name in names), h["verdict"]]
+        for h in heads
+    ]
+    return [["layer", "head", *names, "verdict"], *rows]
 
 
 def _parts(step: Sentence) -> list[tuple[str, bool]]:

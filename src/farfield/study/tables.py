@@ -76,13 +76,13 @@ def outcome_table(study: Study) -> Table:
         if entries := study.of_encoding(encoding):
             worst = max(entries, key=lambda e: e.damage[0])
             gain = min((e.gain for e in entries if e.gain), default=(None, None))
-            when = "before" if known_before_training(encoding) else "after" if worst.leak is not None else NONE
+            when = "before" if known_before_training(entries[0]) else "after" if worst.leak is not None else NONE
             rows.append(
                 (
                     EncodingName(encoding),
                     findings.field_words(entries),
                     findings.horizon_words(entries[0]),
-                    Number(paper_leak(encoding), digits=3),
+                    Number(None if entries[0].parameters else paper_leak(encoding), digits=3),
                     when,
                     Number(*worst.damage, 1, share=True),
                     Number(*worst.cut, 1, share=True),

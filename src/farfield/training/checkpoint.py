@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from farfield.data import durable
 from farfield.data.durable import as_disk_full
+from farfield.reading import parse_json
 
 try:
     import fcntl
@@ -214,7 +215,7 @@ def _sealed(manifest: dict[str, Any]) -> bytes:
 
 def _unsealed(data: bytes) -> dict[str, Any]:
     try:
-        manifest = json.loads(data)
+        manifest = parse_json(data)
         seal = manifest.pop("sha256")
         # compared as bytes: no other spelling of the same JSON passes, so every changed bit shows
         if _sealed(manifest) != data or hashlib.sha256(_canonical(manifest)).hexdigest() != seal:
@@ -222,5 +223,5 @@ def _unsealed(data: bytes) -> dict[str, Any]:
         return manifest
     except DamagedCheckpointError:
         raise
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+    except (ValueError, KeyError, AttributeError, TypeError):
         raise DamagedCheckpointError(f"{MANIFEST}: it cannot be read") from None

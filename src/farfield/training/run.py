@@ -13,17 +13,18 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield import zoo
 from farfield.data.durable import as_disk_full
 from farfield.data.samples import Samples
+from farfield.head_parameters import said_slopes
 from farfield.training.checkpoint import run_lock
 from farfield.training.processes import Processes
 from farfield.training.runfolder import (
     CONFIG,
-    TOKENIZER,
     ChangedRunError,
     as_bytes,
     finish,
@@ -36,6 +37,7 @@ from farfield.training.runfolder import (
     write_tensors,
 )
 from farfield.training.settings import Settings
+from farfield.training.start import filled_in, first_weights, origin, other_model, stored_tokenizer
 from farfield.training.text import read_text
 from farfield.training.trackers import chosen_trackers, start_trackers, stop_trackers
 
@@ -109,7 +111,8 @@ def train(
     from farfield.training.assembly import Means
 
     run = Path(run)
-    zoo.find(settings.encoding)  # a mistake in the formula shows before the corpus is read
+    settings = filled_in(settings, run)
+    _require_bias(settings)
     processes = Processes(settings, run, device, chosen_trackers(log_to))
     if not processes.is_main:
         progress, say = False, _say_nothing
@@ -120,6 +123,17 @@ def train(
             return _train_locked(settings, run, processes, means)
     except OSError as error:  # a full disk may show at any write, a line of the metrics too
         raise _as_sentence(error, run) from error
+
+
+def _require_bias(settings: Settings) -> None:
+    """A mistake in the formula or its parameters shows before the corpus is read."""
+    zoo.find(settings.encoding)
+    import torch
+
+    from farfield.nn.bias import bias_of
+
+    with torch.random.fork_rng(devices=[]):
+        bias_of(settings.encoding, settings.heads, settings.width // settings.heads, settings.parameters)
 
 
 def _hold(run: Path, held: ExitStack) -> None:
@@ -135,7 +149,7 @@ def _train_locked(settings: Settings, run: Path, processes: Processes, means: Me
             means.say(f"The run {str(run)!r} is finished: {done} steps.")
             return Result(run, done, True, metrics=tuple(read_metrics(run)))
     with processes.accelerator.main_process_first():
-        stored = run / TOKENIZER if (run / CONFIG).exists() else None
+        stored = stored_tokenizer(settings, run)
         tokenizer, tokens = read_text(settings, stored=stored, progress=means.progress, say=means.say)
     return _train(settings, run, tokenizer, tokens, processes, means)
 
@@ -161,10 +175,14 @@ def _train(
 
     samples = {split: Samples(read, settings.length, settings.seed, split) for split, read in tokens.items()}
     with flush_denormals(), generators_kept():
-        config = model_config(settings, tokenizer, tokens)
+        began = origin(settings, run)
+        config = model_config(settings, tokenizer, tokens, began, other_model(settings, run))
         written = model_json(config)
         checkpoint = processes.on_main(lambda: prepare(run, written, tokenizer, means.say))
-        loop = assemble(settings, run, config, as_bytes(written), samples, processes, means, checkpoint)
+        first = None if began is None else partial(first_weights, settings, began, tokenizer)
+        loop = assemble(settings, run, config, as_bytes(written), samples, processes, means, checkpoint, first)
+        for sentence in _said_parameters(settings, loop.model):
+            means.say(sentence)
         with _stop_on_signals(loop, means.say), _tracked(processes, run, settings), closing(loop.bar):
             loop.train()
         step, history = loop.state.step, tuple(loop.state.history)
@@ -175,11 +193,23 @@ def _train(
 
         def write_rest(folder: Path) -> None:
             loop.model.generation_config.save_pretrained(folder)
-            write_card(folder, settings, loop.model, list(history))
+            write_card(folder, settings, loop.model, list(history), weights)
 
         processes.on_main(lambda: finish(run, step, lambda path: write_tensors(path, weights), write_rest))
     means.say(f"Finished: {step} steps, the model is in {str(run)!r}.")
     return Result(run, step, True, metrics=history)
+
+
+def _said_parameters(settings: Settings, model: Any) -> list[str]:
+    """How the formula's parameters get their values, where nobody gave them."""
+    slopes = said_slopes(zoo.find(settings.encoding), settings.heads, settings.parameters)
+    sentences = [f"{slopes} (--slopes gives others, or learns them)."] if slopes else []
+    from farfield.training.network import bias_of_network
+
+    for name, rule in getattr(bias_of_network(model)[1], "rules", {}).items():
+        each = "one set for all layers" if settings.shared_bias else "each layer its own"
+        sentences.append(f"{name}: {rule.text}, {each}.")
+    return sentences
 
 
 @contextmanager

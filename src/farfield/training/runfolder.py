@@ -149,10 +149,10 @@ def checkpoint_state(checkpoint: Checkpoint, steps: int) -> tuple[list[dict[str,
     if not 1 <= step <= steps:
         raise DamagedCheckpointError(f"{where} is of step {step}, but the run has {steps} steps.")
     try:
-        told = json.loads((checkpoint.folder / STATE).read_bytes())
+        told = read_json(checkpoint.folder / STATE)
         history, loss, count = told["log_history"], float.fromhex(about["loss_sum"]), int(about["loss_count"])
         possible = told["global_step"] == step and all(1 <= int(line["step"]) <= step for line in history)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedCheckpointError(f"{where} does not say where the run stood ({STATE}: {error}).") from None
     if not possible:
         raise DamagedCheckpointError(f"{where} contradicts itself: its {STATE} is of another step than {step}.")

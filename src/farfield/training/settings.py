@@ -16,11 +16,14 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from farfield import zoo
+from farfield.learned import learned
+
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Size = Annotated[int, Field(ge=1, le=1 << 20)]
 Seed = Annotated[int, Field(ge=0, lt=1 << 63)]
 Name = Annotated[str, Field(min_length=1, max_length=4000)]
-Value = Annotated[float | str | list[float | str], Field(union_mode="left_to_right")]
+Value = Annotated[float | str | list[float | str] | dict[str, Any], Field(union_mode="left_to_right")]
 
 _PAPER = {
     "tokenizer": "bpe",
@@ -66,7 +69,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 OLD_NAMES = {"tokeniser": "tokenizer"}  # of settings, in run folders of earlier versions
-LATER = {"schedule"}  # settings that earlier versions did not have
+LATER = {"schedule", "start_from"}  # settings that earlier versions did not have
 
 
 @Parameter(name="*")
@@ -78,11 +81,15 @@ class Settings(BaseModel):
     encoding: Annotated[str, Field(max_length=4000), Parameter(allow_leading_hyphen=True, show_default=False)] = ""
     """A name from the zoo (`farfield zoo`) or a formula such as "-k*t"."""
     parameters: Annotated[Mapping[str, Value], Parameter(parse=False)] = {}
-    """Values for the formula's parameters: a number, a constant such as "1/16", or one for each head."""
+    """Values for the formula's parameters: a number, a constant such as "1/16", one for each head, or a range to learn
+    it in, {"start": [0, 2], "least": 0, "most": null, "spread": true}."""
     corpus: Name = "python"
     """`python` (the standard library's source), a file or folder, a data set of the hub, hub:OWNER/NAME[:CONFIG]."""
     preset: Annotated[str, Field(exclude=True, repr=False)] = "small"
     """Fills in what is not given, sizes and schedule: tiny, small, paper-wikitext or paper-base."""
+
+    start_from: Annotated[Name | None, Parameter(name="--from")] = None
+    """Start from the weights of the finished run in this folder; what is not given is as it was there."""
 
     tokenizer: Annotated[Name, Parameter(alias="--tokeniser")] = "bytes"
     """`bytes`, `bpe` (trained on the corpus), the path of a tokenizer.json, or a tokenizer on the hub."""
@@ -149,9 +156,12 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_stored(cls, given: Any) -> Any:
-        """JSON has no tuples, and earlier versions had other names."""
+        """JSON has no tuples, earlier versions had other names, and an `Encoding` is its formula and what it learns."""
         if not isinstance(given, dict):
             return given
+        if isinstance(given.get("encoding"), zoo.Encoding):
+            text, learns = given["encoding"].written()
+            given = {**given, "encoding": text, "parameters": {**learns, **given.get("parameters", {})}}
         given = with_new_names(given)
         return {**given, "betas": tuple(given["betas"])} if isinstance(given.get("betas"), list) else given
 
@@ -164,6 +174,9 @@ class Settings(BaseModel):
         self.__dict__.update(filled, preset=Settings.model_fields["preset"].default)
         if "micro_batch" in filled:
             self.__dict__["micro_batch"] = _divisor(self.batch, filled["micro_batch"])
+        for name, value in self.parameters.items():
+            if isinstance(value, Mapping):
+                learned(name, value)
         if self.width % self.heads:
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
         if self.micro_batch is not None and self.batch % self.micro_batch:

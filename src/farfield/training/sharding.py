@@ -26,8 +26,8 @@ def recompute_asked_for() -> bool:
     return asked_for() and bool(_plugin().activation_checkpointing)
 
 
-def sharded(build: Callable[[], Any], processes: Processes, *, fresh: bool) -> Any:
-    """A model of which each process has its share; with first weights, if it is `fresh`, drawn by the main process.
+def sharded(build: Callable[[], Any], processes: Processes, weights: Callable[[], Any] | None) -> Any:
+    """A model of which each process has its share; with these first weights, if any, of the main process.
 
     Only the main process ever holds all weights, and only while it hands them out.
     """
@@ -35,7 +35,9 @@ def sharded(build: Callable[[], Any], processes: Processes, *, fresh: bool) -> A
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    first = build().state_dict() if fresh and processes.is_main else {}
+    first: dict[str, Any] = {}
+    if weights is not None:
+        processes.on_main(lambda: first.update(weights()))
     with torch.device("meta"):
         model = build()
     plugin = _plugin()
@@ -48,7 +50,7 @@ def sharded(build: Callable[[], Any], processes: Processes, *, fresh: bool) -> A
         fully_shard(layer, **how)
     fully_shard(model, **how)
     model.to_empty(device=processes.device)
-    if fresh:
+    if weights is not None:
         options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
         set_model_state_dict(model, first, options=options)
     return model

@@ -125,6 +125,7 @@ FALSE = [
 ]
 
 
+@pytest.mark.hostile("false and malformed certificates")
 @pytest.mark.parametrize(("text", "verdict", "certificate"), FALSE)
 def test_a_false_certificate_is_not_accepted(text, verdict, certificate):
     found = examine(parse(text), verdict, certificate, start=3)
@@ -161,6 +162,7 @@ def test_a_formula_must_have_values_before_the_claim_begins():
     assert examine(parse("weight: (t-1000.3)*(t-1000.7)/t**4"), "converges", certificate, start=1)
 
 
+@pytest.mark.hostile("false and malformed certificates")
 @pytest.mark.parametrize(
     ("text", "verdict", "certificate", "why"),
     [
@@ -185,6 +187,7 @@ def test_a_claim_that_proves_nothing_is_refused(text, verdict, certificate, why)
     assert why in examine(parse(text), verdict, certificate, start=1).refused
 
 
+@pytest.mark.hostile("false and malformed certificates")
 @pytest.mark.parametrize(
     "certificate",
     [
@@ -232,6 +235,7 @@ def test_a_malformed_certificate_is_a_value_error(certificate):
         examine(parse("-t"), "converges", certificate)
 
 
+@pytest.mark.hostile("false and malformed certificates")
 def test_a_certificate_that_contains_itself_is_refused():
     endless = {"claim": "part", "index": 0}
     endless["part"] = endless

@@ -19,6 +19,7 @@ def accepted(seeds):
     return out
 
 
+@pytest.mark.hostile("false and malformed certificates", BATCH)
 @pytest.mark.parametrize("batch", range(4))
 def test_no_false_certificate_is_accepted(batch):
     assert accepted(range(batch * BATCH, (batch + 1) * BATCH)) == []

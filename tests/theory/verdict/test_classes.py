@@ -10,7 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from farfield import check, compare, find, parse, trf, windows
+from farfield import (
+    check,
+    compare,
+    design,
+    examine,
+    find,
+    law,
+    leak,
+    model_reach,
+    nn,
+    parse,
+    reach,
+    series,
+    trf,
+    windows,
+)
 from farfield.bounded_encodings import CLASSES
 from farfield.formula import FormulaError
 from farfield.theory.fields.worst import WorstCase
@@ -195,3 +210,111 @@ def test_the_command_tells_the_worst_case(capsys) -> None:
     assert end.value.code in (0, None)
     out = " ".join(capsys.readouterr().out.split())
     assert "59 at 0.01 (attained by members of the class)" in out
+
+
+ORDERS = {  # of two classes, or a class and a bias: whose worst case is the smaller as epsilon -> 0
+    ("-t/16 + between(-1, 1)", "-t/16"): "b", ("-t/16", "-t/16 + sink(3)"): "b",
+    ("-t/16", "-t/16 + sink(-3) + between(-1/100, 1/100)"): "a", ("-t*between(1/16, 1/8)", "-t/16"): "b",
+    ("-t/16 + between(-1, 1)", "-t/16 + between(-1, 2)"): "a", ("between(-1, 1)", "-t"): "b",
+    ("-t/8 + between(-1, 1)", "-t/8 - sqrt(t)"): "b", ("-t*cosh(between(-1, 1))", "-t"): None,
+    ("-t/16 + between(-1, 1)", "-t/16 + between(-1, 1)"): "equal",
+    ("where(t < 16, 0, -inf) + sink(1)", "where(t < 16, 0, -inf)"): "limit",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", ORDERS, ids=str)
+def test_the_order_of_classes_is_that_of_their_worst_cases(pair) -> None:
+    found = compare(*pair)
+    assert found.smaller == ORDERS[pair]
+    if found.smaller in ("a", "b") and "between(-1, 1)" not in pair:  # which has no field at all
+        small, large = (trf(text, "1e-30") for text in (pair if found.smaller == "a" else pair[::-1]))
+        assert small <= large
+
+
+def test_reach_and_leak_are_those_of_the_worst_row() -> None:
+    """By brute force: near keys at the lower end, far keys at the upper one."""
+    text, n = "-t/16 + between(-1, 1)", 200
+    t = np.arange(n)
+    shares = []
+    for j in range(n):
+        weights = np.exp(-t / 16 + np.where(t < j, -1, 1))
+        shares.append(weights[j:].sum() / weights.sum())
+    for epsilon in ("0.3", "0.01", "1e-4"):
+        assert reach(text, epsilon, n) == next(j for j, share in enumerate(shares) if share < float(epsilon))
+    for j in (10, 64, 150):
+        found = leak(text, j, n)
+        assert found.low <= found.high
+        assert float(found) == pytest.approx(shares[j], rel=1e-9)
+        assert leak("-t/16", j, n) < found
+    assert windows("between(-1, 1)", "0.01", "1", 1, context=1000).heads[0].tokens == 1000
+
+
+def test_what_needs_one_bias_says_what_to_ask_instead() -> None:
+    for ask in (series, law, lambda text: model_reach(text, "0.01", 3), lambda text: nn.Bias(text, 2)):
+        with pytest.raises(ValueError, match=r"needs one bias, and .* is a class .*: -t/16 \+ 1$"):
+            ask("-t/16 + between(-1, 1)")
+    with pytest.raises(ValueError, match=r"design needs one bias.*: t\*log\(high\)$"):
+        design("fox", 100, parameters={"low": "1/2"})
+    with pytest.raises(ValueError, match="from distance 0 on, not from 3"):
+        trf("-t/16 + between(-1, 1)", "0.01", start=3)
+
+
+def test_no_condition_is_told_where_the_class_is_undecided() -> None:
+    verdict = check("-k*t*64/max(64, i + 1)")
+    assert verdict.verdict == "undecided"
+    assert verdict.condition is None
+
+
+def test_the_commands_answer_for_classes(capsys) -> None:
+    from farfield.cli import main
+
+    def said(*words: str) -> str:
+        with pytest.raises(SystemExit) as end:
+            main(list(words))
+        assert end.value.code in (0, None)
+        return " ".join(capsys.readouterr().out.split())
+
+    asked = ("--context", "100", "--train-length", "64", "--test-length", "640", "--layers", "3", "--epsilon", "0.01")
+    out = said("check", "-t/16+between(-1,1)", *asked)
+    assert "106 at 0.01" in out
+    assert "reach within 100 tokens in the worst case: 92 at 0.01" in out
+    assert "leak from 64 to 640 tokens in the worst case: 0.1212" in out
+    assert "told for one bias" in out
+    assert "head 2: receptive field in the worst case over the class, in tokens: 1689 at 0.01" in said(
+        "check", "dape", "--heads", "2", "--set", "m=1", "--epsilon", "0.01"
+    )
+    out = said("compare", "-t/16+between(-1,1)", "-t/16", "--epsilon", "0.01")
+    assert "106 74" in out
+    assert "is the worst case over a class of biases" in out
+
+
+CHECKED = [
+    "-t/16 + between(-1, 1)", "-between(3/2, 2)*log(1 + t)", "-t*tanh(between(1/4, 1))", "-t*cosh(between(-1, 1))",
+    "-t*between(1/4, 1/2)*between(1, 2) + sink(3)", "max(-t, -between(1, 2)*sqrt(t))", "between(-t, -t/2)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*WINDOWED, *CHECKED])
+def test_the_checker_proves_the_bound_for_every_member(name) -> None:
+    formula = find(name).formula.bind(ORACLE[name]["set"] if name in ORACLE else {})
+    verdict = check(formula)
+    assert verdict.verdict == "converges"
+    assert verdict.proven
+    assert examine(formula, "converges", verdict.certificate)
+    assert not examine(formula, "diverges", verdict.certificate)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-between(1/2, 2)*log(1 + t)", "between(-1, 1)", "-2*log(1 + t) + between(0, 5)*log(log(t + 3))",
+        "-2*log(1 + t) - (between(-1, 1) - between(-1, 1))*log(1 + t)",  # two that look alike do not cancel
+        "-2*log(1 + t) - between(-1, 1)*between(-1, 1)*log(1 + t)",  # and are no square
+        "-3*log(1 + t) + i", "-2*log(1 + t) + between(0, 1/1000)*t",
+    ],
+)  # fmt: skip
+def test_the_checker_refuses_a_bound_that_some_member_exceeds(text) -> None:
+    certificate = check("-2*log(1 + t)").certificate
+    assert examine(parse("-2*log(1 + t)"), "converges", certificate)
+    assert examine(parse("-2*log(1 + t) - between(0, 1)*log(1 + t)"), "converges", certificate)
+    assert not examine(parse(text), "converges", certificate)

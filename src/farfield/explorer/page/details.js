@@ -79,7 +79,7 @@ export class Details {
       el("td", { title: encoding.rows.find((r) => r.epsilon === e)?.exact ?? null }, encoding.field(e)));
     const notes = [fields.error?.message, encoding.rows.length ? fields.data?.why : null, fields.data?.law ? `as epsilon goes to 0: ${fields.data.law}` : null];
     put(this.table, encoding.rows.length
-      ? el("table", {}, el("caption", {}, "Receptive field in tokens, proven"),
+      ? el("table", {}, el("caption", {}, `Receptive field in tokens, ${fields.data?.worst ? `in the worst case (${fields.data.worst}), ` : ""}proven`),
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "epsilon"), el("th", { scope: "col" }, "tokens"))),
         el("tbody", {}, ...(fields.data?.table ?? []).map(row)))
       : el("p", { class: "note" }, `${encoding.noField}.`),

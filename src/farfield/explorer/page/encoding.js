@@ -6,6 +6,11 @@ import { state } from "./state.js";
 
 const PARTS = ["drawn", "fields", "window", "condition", "code"]; // asked when the verdict is there
 const FOLDED = ["heads", "claimed"]; // asked when somebody looks
+const NONE_OF_CLASS = { // of a class of biases, whose upper envelope decides
+  disperses: "attention disperses over the row, whatever the class chooses, so there is no receptive field",
+  neither: "no window serves the class, though its attention need not disperse, so there is no receptive field",
+  undecided: "the sum of the upper envelope diverges, so no receptive field is proven for the class",
+};
 const CUT_OFF = "not known: the work was cut off";
 
 export class Encoding {
@@ -48,6 +53,12 @@ export class Encoding {
     return this.parts.verdict.data?.verdict.verdict ?? null;
   }
 
+  // Of a class of biases: which of the three answers is proven; undefined for one bias.
+  get answer() {
+    const found = this.parts.verdict.data?.verdict;
+    return found?.many ? found.answer ?? "undecided" : undefined;
+  }
+
   get parameters() {
     return this.parts.verdict.data?.parameters ?? [];
   }
@@ -77,6 +88,7 @@ export class Encoding {
     const { verdict, fields } = this.parts;
     if (verdict.error) return verdict.error.late ? "no verdict yet: the work was cut off" : "no verdict: the formula is not understood";
     if (!verdict.data) return "not judged yet";
+    if (this.verdict === "diverges" && this.answer) return NONE_OF_CLASS[this.answer];
     if (this.verdict === "diverges") return "the sum diverges, so there is no receptive field";
     if (this.verdict === "not-applicable") return "no bias r(t), so the theorem says nothing about it";
     if (this.verdict !== "converges") return "undecided, so no receptive field is known";

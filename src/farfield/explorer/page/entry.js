@@ -79,7 +79,8 @@ export class Entry {
   #verdict(known) {
     const { verdict, said } = known.verdict;
     const first = this.one.from === "0" ? null : el("span", { class: "faint" }, ` from t = ${this.one.from} on`);
-    return [el("strong", { class: `badge ${verdict}` }, said), known.parameters.length ? el("span", { class: "faint" }, ` with ${this.encoding.values}`) : null, first];
+    const many = { windowed: " one window serves the whole class", disperses: " disperses", neither: " neither windowed nor dispersing" }[this.encoding.answer];
+    return [el("strong", { class: `badge ${verdict}` }, said), many ? el("span", {}, many) : null, known.parameters.length ? el("span", { class: "faint" }, ` with ${this.encoding.values}`) : null, first];
   }
 
   // In one line: how far it sees, or why that is not known.
@@ -88,7 +89,7 @@ export class Entry {
     const word = encoding.field(state.epsilon);
     const sum = encoding.parts.fields.data?.sum;
     if (!encoding.rows.length) return [el("span", { class: "faint" }, `${encoding.noField}.`)];
-    return [el("strong", { class: "number" }, `${word} tokens`), ` hold all but a share ${state.epsilon} of the weight`,
+    return [el("strong", { class: "number" }, `${word} tokens`), ` hold all but a share ${state.epsilon} of the weight${encoding.answer ? ", in the worst case over the class" : ""}`,
       sum ? el("span", { class: "faint" }, `; B = ${sum.replace("+/-", "±")}`) : null];
   }
 }

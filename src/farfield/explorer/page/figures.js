@@ -55,12 +55,13 @@ export class Figures {
     this.#choose();
     this.#legend(all);
     const seen = all.filter((e) => !e.one.hidden);
-    const series = (known, points, level = () => null) => known.map((e) => ({ label: e.label, look: e.look, points: points(e), level: level(e) }));
+    const name = (e, of) => (e.answer ? `${e.label} (${of})` : e.label); // a class of biases is drawn by its ends
+    const series = (known, points, level = () => null, of = "upper envelope") => known.map((e) => ({ label: name(e, of), look: e.look, points: points(e), level: level(e) }));
     const fields = seen.filter((e) => e.rows.some((r) => r.log10 !== null));
     this.charts["receptive-field"].update({
       title: "Receptive field in tokens, exact", hint: HINT,
       x: { kind: "log", label: "epsilon", reverse: true, low: 1e-12, high: 1 }, y: { kind: "power", label: "tokens" },
-      series: series(fields, (e) => e.rows.filter((r) => r.log10 !== null).map((r) => [Number(fraction(r.epsilon)), r.log10, `${r.tokens} tokens at ${r.epsilon}`, r.exact])),
+      series: series(fields, (e) => e.rows.filter((r) => r.log10 !== null).map((r) => [Number(fraction(r.epsilon)), r.log10, `${r.tokens} tokens at ${r.epsilon}`, r.exact]), undefined, "worst case"),
       absent: absent(seen.filter((e) => !fields.includes(e)), (e) => (e.rows.length ? "more tokens than 310 digits can count" : e.noField)),
     });
     const drawn = seen.filter((e) => e.parts.drawn.data);

@@ -28,6 +28,7 @@ from transformers.cache_utils import Cache
 from farfield.nn.cache.certificate import CertificateRow, CertificateTable, CertificateWarning
 from farfield.nn.cache.layer import FIRST_GAP, BoundedLayer
 from farfield.nn.cache.sources import ModelBiases, biases_of
+from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.receptive import exact_epsilon, whole
 from farfield.theory.fields.windows import LogSums, exact_bound, log_sums, smallest_window
@@ -75,6 +76,7 @@ class BoundedCache(Cache):
         self.biases: ModelBiases = biases_of(model)
         self.biases.weights(0, 0, self.context)  # says at once if there is no sum
         self.given_mask: Tensor | None = None  # of a model that hides it from its attention (bounded.py)
+        self.asked_later = False  # the layers hand their keys over before they attend (replaced encodings)
         self.start: Tensor | None = None  # (B,): the column of each sample's first token, if there is padding
         self.padding = 0  # the largest of them
         self._known: dict[tuple[int, int, Fraction], int] = {}
@@ -125,7 +127,7 @@ class BoundedCache(Cache):
     def _window(self, layer: int, head: int, bound: Fraction) -> int:
         window = 1 << 62  # more than anyone will write
         if bound <= LARGEST_BOUND:  # beyond, exp(2M) itself is more than a double holds
-            with contextlib.suppress(UndecidedError):
+            with contextlib.suppress(UndecidedError), answer_in_time():
                 window = min(
                     window, smallest_window(self.biases.weights(layer, head, self.context), self.epsilon, bound)
                 )

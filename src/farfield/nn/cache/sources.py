@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from farfield.nn.bias import Bias
+from farfield.nn.learned_heads import exact
 from farfield.theory.errors import DivergenceError
 from farfield.theory.fields.receptive import Weights
 from farfield.theory.fields.windows import weights_of
@@ -41,7 +42,7 @@ class ModelBiases:
         """The weights exp(r(t)) of a head with their certified sums, with its parameters exactly as they stand."""
         key = (self.set_of(layer), head, context)
         if key not in self._kept:
-            values = {name: _exact(value) for name, value in self.bias.values_of(head, key[0]).items()}
+            values = {name: exact(value) for name, value in self.bias.values_of(head, key[0]).items()}
             try:
                 self._kept[key] = weights_of(self.bias.formula, context, parameters=values)
             except DivergenceError as error:
@@ -56,13 +57,16 @@ def biases_of(model: Any) -> ModelBiases:
     """The biases of a farfield, BLOOM, MPT or Falcon (ALiBi) model; one sentence for any other."""
     config = getattr(model, "config", None)
     kind = getattr(config, "model_type", None)
-    if config is not None and kind == "farfield":
-        bias = model.position.bias
+    if config is not None and kind in ("farfield", "farfield-replaced"):
+        ours = kind == "farfield"
+        bias = model.position.bias if ours else model.farfield_bias
         if not isinstance(bias, Bias):
             raise ValueError(
                 f"a bounded cache needs a bias by distance that a formula gives; {config.encoding!r} is none"
             )
-        return ModelBiases(bias, config.num_hidden_layers, config.num_attention_heads, model.position.sets)
+        shared = config.shared_bias if ours else config.farfield["shared"]
+        layers = config.num_hidden_layers
+        return ModelBiases(bias, layers, config.num_attention_heads, 1 if shared else layers)
     if config is not None and kind in ("bloom", "mpt"):
         heads = config.n_head if kind == "bloom" else config.n_heads
         layers = config.n_layer if kind == "bloom" else config.n_layers
@@ -76,12 +80,6 @@ def biases_of(model: Any) -> ModelBiases:
         "a bounded cache knows farfield, BLOOM, MPT and Falcon (ALiBi) models, whose attention is biased by distance, "
         f"and models with windows, not {kind!r}"
     )
-
-
-def _exact(value: float) -> str:
-    """A double as the constant that it is, in few enough digits for a formula."""
-    above, below = value.as_integer_ratio()
-    return str(above) if below == 1 else f"{above}/2**{below.bit_length() - 1}"
 
 
 def _bloom_slopes(model: Any, heads: int) -> list[float]:

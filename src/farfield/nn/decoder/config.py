@@ -9,6 +9,7 @@ from transformers import AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
 
 from farfield import zoo
+from farfield.nn.decoder import replaced_config as replaced_config  # makes models with another encoding known
 
 LARGEST = 1 << 20  # of any size in a configuration: config.json is untrusted input
 
@@ -17,7 +18,7 @@ class FarfieldConfig(PreTrainedConfig):
     """The paper's decoder with any encoding.
 
     encoding (`str`): a name from the zoo (`farfield zoo`), or a formula such as `-k*t` or `-2*log(t + 1)`.
-    encoding_parameters (`dict`): values for parameters of the formula; those of the zoo need none.
+    encoding_parameters (`dict`): values for parameters of the formula, or ranges to learn them in; the zoo needs none.
     shared_bias (`bool`): one set of learned parameters for all layers (as KERPLE does), or one for each layer.
     max_position_embeddings (`int`): the length of the training samples; the model itself has no limit.
     training (`dict`): the settings of the run that made the model.
@@ -36,7 +37,7 @@ class FarfieldConfig(PreTrainedConfig):
         max_position_embeddings: int = 512,
         dropout: float = 0.1,
         layer_norm_eps: float = 1e-5,
-        encoding: str = "alibi",
+        encoding: str | zoo.Encoding = "alibi",
         encoding_parameters: dict[str, Any] | None = None,
         shared_bias: bool = True,
         use_cache: bool = True,
@@ -66,6 +67,9 @@ class FarfieldConfig(PreTrainedConfig):
         _require(_is_number(dropout) and 0 <= dropout < 1, "dropout", dropout, "it must be from 0 to below 1")
         good = _is_number(layer_norm_eps) and layer_norm_eps > 0
         _require(good, "layer_norm_eps", layer_norm_eps, "it must be a positive number")
+        if isinstance(encoding, zoo.Encoding):
+            encoding, learns = encoding.written()
+            encoding_parameters = {**learns, **(encoding_parameters or {})} or None
         _require(isinstance(encoding, str), "encoding", encoding, "it must be a name or a formula")
         for name, table in (("encoding_parameters", encoding_parameters), ("training", training)):
             _require(table is None or isinstance(table, dict), name, table, "it must be a table, or null")

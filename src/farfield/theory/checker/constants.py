@@ -1,10 +1,11 @@
 """Exact real numbers, as the checker knows them: polynomials with rational coefficients in irrational atoms.
 
-An atom is pi, a root, a logarithm, an exponential, a cosine, a sine or an inverse of such a number. What cancels in the
-polynomial is 0; otherwise a sign comes from a ball that misses 0. A ball that never misses 0 proves nothing, so the
-number is also shown to vanish: it is sorted by its transcendental atoms, and each algebraic coefficient U/L is compared
-with a bound below which no such number lies but 0. U is an algebraic integer; if all its conjugates are at most u, and
-it has at most D of them, then U = 0 or |U| >= u**(1 - D), since the product of the conjugates is an integer.
+An atom is pi, a root, a logarithm, an exponential, a cosine, a sine, an inverse, atan, erf or gamma of such a number.
+What cancels in the polynomial is 0; otherwise a sign comes from a ball that misses 0. A ball that never misses 0 proves
+nothing, so the number is also shown to vanish: it is sorted by its transcendental atoms, and each algebraic coefficient
+U/L is compared with a bound below which no such number lies but 0. U is an algebraic integer; if all its conjugates are
+at most u, and it has at most D of them, then U = 0 or |U| >= u**(1 - D), since the product of the conjugates is an
+integer.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ MAX_TERMS = 60
 MAX_BITS = 40_000  # of a ball that shows that a number vanishes
 MAX_POWER = 64  # of a sum that is multiplied out
 _SMALL = 10**6  # the largest denominator of a rational number that is recognised
+_LARGEST_GAMMA = 100  # that is written out at whole numbers
 _PRIMES = 2000  # by how many primes a number is divided before its rest is kept whole
 
 
@@ -116,15 +118,15 @@ _ATOMS: dict[Any, Atom] = {}
 
 def _atom(kind: str, of: Constant = ZERO, degree: int = 1) -> Constant:
     """The number that one atom stands for; one that is equal, however it was written, is used again."""
-    found = _ATOMS.get((kind, of, degree))
-    if found is None:
+    result = _ATOMS.get((kind, of, degree))
+    if result is None:
         with ctx.workprec(128):
             about = kind, degree, ball(of).mid().str(20, radius=False)
-        found = _ATOMS.get(about)
-        if found is None or not _vanishes(found.of - of):
-            found = _ATOMS[about] = Atom(kind, of, degree)
-        _ATOMS[kind, of, degree] = found
-    return Constant({((found, 1),): fmpq(1)})
+        result = _ATOMS.get(about)
+        if result is None or not _vanishes(result.of - of):
+            result = _ATOMS[about] = Atom(kind, of, degree)
+        _ATOMS[kind, of, degree] = result
+    return Constant({((result, 1),): fmpq(1)})
 
 
 def forget() -> None:
@@ -179,6 +181,9 @@ _BALLS: dict[str, Callable[[arb, int], arb]] = {
     "sin": lambda x, k: x.sin(),
     "turn": lambda x, k: x.cos_pi(),
     "inverse": lambda x, k: 1 / x,
+    "atan": lambda x, k: x.atan(),
+    "erf": lambda x, k: x.erf(),
+    "gamma": lambda x, k: x.gamma(),
 }
 
 
@@ -419,6 +424,36 @@ def sin(c: Constant) -> Constant:
     if turns is not None:
         return _cos_pi(turns - fmpq(1, 2))
     return _atom("sin", c) if sign(c) > 0 else _atom("sin", -c) * MINUS
+
+
+def atan(c: Constant) -> Constant:
+    """The arctangent."""
+    side = sign(c)
+    if side <= 0:
+        return -atan(-c) if side else ZERO
+    square = (c * c).rational
+    quarters = {fmpq(1): fmpq(1, 4), fmpq(3): fmpq(1, 3), fmpq(1, 3): fmpq(1, 6)}
+    turns = next((turns for q, turns in quarters.items() if square == q), None)
+    return _atom("atan", c) if turns is None else pi() * rational(turns)
+
+
+def erf(c: Constant) -> Constant:
+    """The error function."""
+    side = sign(c)
+    return _atom("erf", c) if side > 0 else -erf(-c) if side else ZERO
+
+
+def gamma(c: Constant) -> Constant:
+    """gamma of a positive number: a factorial at whole numbers, a multiple of sqrt(pi) halfway between."""
+    if sign(c) <= 0:
+        raise UnknownError("gamma of a number that is not positive")
+    q = c.rational
+    if q is None or q.q > 2 or q > _LARGEST_GAMMA:
+        return _atom("gamma", c)
+    value, start = (ONE, fmpq(1)) if q.q == 1 else (power(pi(), fmpq(1, 2)), fmpq(1, 2))
+    while start < q:
+        value, start = value * rational(start), start + 1
+    return value
 
 
 def _turns(c: Constant) -> fmpq | None:

@@ -20,9 +20,19 @@ from flint import ctx
 from farfield.formula import Formula, Node, number
 from farfield.formula.tree import substitute
 from farfield.theory.checker import constants, monomials
-from farfield.theory.checker.claims import Certificate, Claim, ClassesClaim, PartClaim, Place, SumClaim, read
+from farfield.theory.checker.claims import (
+    Certificate,
+    Claim,
+    ClassesClaim,
+    PartClaim,
+    Place,
+    SparseClaim,
+    SumClaim,
+    read,
+)
 from farfield.theory.checker.constants import UnknownError, rational, sign
 from farfield.theory.checker.expansions import Effort
+from farfield.theory.checker.members import OutsideError, apart
 from farfield.theory.checker.monomials import exponentials
 from farfield.theory.checker.proof import RefutedError, prove
 from farfield.theory.checker.waves import mean_value
@@ -48,7 +58,10 @@ class RefusedError(Exception):
 
 
 def examine(formula: Formula, verdict: str, certificate: Certificate | Any, *, start: int = 0) -> Examination:
-    """Accept a certificate if it proves the verdict on the series from `start` on; ValueError if it is malformed."""
+    """Accept a certificate if it proves the verdict on the series from `start` on; ValueError if it is malformed.
+
+    Of a class of biases, convergence is proven for every member: by one bound that none of them exceeds.
+    """
     if formula.parameters:
         raise ValueError(f"a certificate is about a formula without parameters, not one in {formula.parameters}")
     claim = read(certificate)
@@ -56,6 +69,7 @@ def examine(formula: Formula, verdict: str, certificate: Certificate | Any, *, s
     constants.forget()
     monomials.forget()
     try:
+        formula = _members(formula, verdict)
         if claim.proves != verdict:
             raise RefusedError(f"the certificate proves that the series {claim.proves}, but the verdict is {verdict}")
         effort = Effort()
@@ -63,6 +77,18 @@ def examine(formula: Formula, verdict: str, certificate: Certificate | Any, *, s
     except RefusedError as refused:
         return Examination(False, refused=str(refused))
     return Examination(True, tuple(proof))
+
+
+def _members(formula: Formula, verdict: str) -> Formula:
+    """A class of biases read for all its members at once; one bias as it is."""
+    if not formula.is_class:
+        return formula
+    if verdict != "converges":
+        raise RefusedError("of a class of biases only convergence is examined, for all its members at once")
+    try:
+        return apart(formula)
+    except OutsideError as why:
+        raise RefusedError(str(why)) from None
 
 
 def proves(certificate: Certificate | Any) -> str | None:
@@ -83,7 +109,9 @@ def _claims(claim: Certificate) -> Iterator[Claim]:
         yield from _claims(inner)
 
 
-def _inner(claim: SumClaim | PartClaim | ClassesClaim) -> list[Certificate]:
+def _inner(claim: SumClaim | PartClaim | ClassesClaim | SparseClaim) -> list[Certificate]:
+    if isinstance(claim, SparseClaim):
+        return [c for c in (claim.on, claim.off) if c is not None]
     if isinstance(claim, SumClaim):
         return list(claim.parts)
     return [claim.part] if isinstance(claim, PartClaim) else [c for c in claim.classes if c is not None]
@@ -97,6 +125,8 @@ def _examine(formula: Formula, claim: Certificate, start: int, effort: Effort) -
         yield _proven(formula, claim, effort)
     elif isinstance(claim, ClassesClaim):
         yield from _examine_classes(formula, claim, start, effort)
+    elif isinstance(claim, SparseClaim):
+        yield from _examine_sparse(formula, claim, start, effort)
     else:
         parts = [replace(formula, node=n, source="") for n in summands(formula)]
         if isinstance(claim, SumClaim):
@@ -130,6 +160,25 @@ def _examine_classes(formula: Formula, claim: ClassesClaim, start: int, effort: 
         first = max(0, -((r - start) // claim.modulus))
         for step in _examine(residue_class(formula, claim.modulus, r), one, first, effort):
             yield f"with t = {claim.modulus}*n + {r}: {step}"
+
+
+def _examine_sparse(formula: Formula, claim: SparseClaim, start: int, effort: Effort) -> Iterator[str]:
+    one, said = claim.where, Formula(claim.where.node)
+    if claim.proves == "converges" and (claim.on is None or claim.off is None):
+        raise RefusedError("the series converges only if it does on the set and off it")
+    if claim.on is not None and claim.on.proves == claim.proves:
+        for step in _examine(one.along(formula), claim.on, one.first(start), effort):
+            yield f"on the set, with {said} for t: {step}"
+        if claim.proves == "diverges":
+            return
+    assert claim.off is not None
+    rest = one.resolved(formula, False)
+    if claim.proves == "converges":
+        yield from (f"off the set: {step}" for step in _examine(rest, claim.off, start, effort))
+        return
+    m, r = one.outside
+    for step in _examine(residue_class(rest, m, r), claim.off, max(1, -((r - start) // m)), effort):
+        yield f"off the set, with t = {m}*n + {r}: {step}"
 
 
 def residue_class(formula: Formula, modulus: int, r: int) -> Formula:

@@ -236,7 +236,7 @@ class Calculus:
             raise UnknownError("the sign of a sum")
         return m, c, d, near_one
 
-    def _series(
+    def power_series(
         self, d: Expansion, coefficients: Callable[[int], Constant], rest: Interval, whole: Interval
     ) -> Expansion:
         """Sum of coefficients(j) d**j below the order, and rest * d**order; `whole` is the range of the function."""
@@ -264,7 +264,7 @@ class Calculus:
         m, c, d, near_one = self._split(f)
         n = self.order
         rest = exactly(fmpq((-1) ** (n - 1), n)) * near_one.union(exactly(1)).power(n).inverse()
-        series = self._series(d, lambda j: rational(fmpq((-1) ** (j - 1), j)) if j else ZERO, rest, near_one.log())
+        series = self.power_series(d, lambda j: rational(fmpq((-1) ** (j - 1), j)) if j else ZERO, rest, near_one.log())
         lead = constants.log(c) if isinstance(c, Constant) else c.log()
         return self.tidy(add(self.log_monomial(m), constant(lead), series))
 
@@ -313,7 +313,7 @@ class Calculus:
 
         rest = (interval(e - rational(self.order)) * near_one.union(exactly(1)).log()).exp()
         whole = (interval(e) * near_one.log()).exp()
-        series = self._series(d, binomial, interval(binomial(self.order)) * rest, whole)
+        series = self.power_series(d, binomial, interval(binomial(self.order)) * rest, whole)
         return self.tidy(scale(series, raised(m, e), lead))
 
     def _whole_power(self, f: Expansion, n: int) -> Expansion:
@@ -373,7 +373,7 @@ class Calculus:
             factorials.append(factorials[-1] * j)
         near = self.range(d)
         rest = near.union(exactly(0)).exp() * exactly(fmpq(1, factorials[-1]))
-        series = self._series(d, lambda j: rational(fmpq(1, factorials[j])), rest, near.exp())
+        series = self.power_series(d, lambda j: rational(fmpq(1, factorials[j])), rest, near.exp())
         return self.tidy(scale(series, grown, lead))
 
     def wave(self, f: Expansion, name: str) -> Expansion:
@@ -400,7 +400,7 @@ class Calculus:
         factorial = 1
         for i in range(2, self.order + 1):
             factorial *= i
-        return self._series(d, coefficient, UNIT_WAVE * exactly(fmpq(1, factorial)), self.range(turned).wave(name))
+        return self.power_series(d, coefficient, UNIT_WAVE * exactly(fmpq(1, factorial)), self.range(turned).wave(name))
 
     # ------------------------------------------------------------------------------------------------ steps and choices
     def floor(self, f: Expansion) -> Expansion:

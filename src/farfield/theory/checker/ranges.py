@@ -15,6 +15,7 @@ from flint import arb, fmpq
 from farfield.formula import Formula, Node
 from farfield.formula.algebras import ARITHMETIC, COMPARE, OPPOSITE, Algebra, Names, evaluate
 from farfield.formula.functions import reading
+from farfield.theory.checker import special
 from farfield.theory.checker.constants import UnknownError
 from farfield.theory.checker.intervals import Interval, exactly, span
 
@@ -65,9 +66,10 @@ class _Ranges(Algebra):
     operations = reading("checker: ranges", {
         **ARITHMETIC, "/": lambda x, y: x * _inverse(y), "**": _power, "exp": lambda x: x.exp(), "log": _log,
         "sqrt": _sqrt, "sin": lambda x: x.wave("sin"), "cos": lambda x: x.wave("cos"), "abs": lambda x: x.abs(),
-        "floor": _floor, "min": lambda x, y: Interval(x.low.min(y.low), x.high.min(y.high)),
-        "max": lambda x, y: Interval(x.low.max(y.low), x.high.max(y.high)),
-    })  # fmt: skip
+        "floor": _floor, "atan": special.atan_range, "erf": special.erf_range, "gamma": special.gamma_range,
+        "min": lambda x, y: Interval(x.low.min(y.low), x.high.min(y.high)),
+        "max": lambda x, y: Interval(x.low.max(y.low), x.high.max(y.high)), "between": lambda x, y: x.union(y),
+    }, more=("between",))  # fmt: skip
 
     def number(self, value: Fraction) -> Interval:
         return exactly(fmpq(value.numerator, value.denominator))

@@ -135,6 +135,10 @@ def _call(function: str) -> Rule:
     return lambda term, node: (" ".join([function, *(_wrap(term.spell(a), ATOM) for a in node.args)]), CALL)
 
 
+def _not_in_coq(_: Term, node: Node) -> Spelling:
+    raise OutsideCoqError(f"the proofs in Coq know no {node.op}")
+
+
 _RULES: dict[str, Rule] = reading("Coq", {
     "+": _infix("+", SUM),
     "-": _infix("-", SUM),
@@ -149,6 +153,7 @@ _RULES: dict[str, Rule] = reading("Coq", {
     "cos": _call("cos"),
     "abs": _call("Rabs"),
     "floor": _call("floor"),
+    **dict.fromkeys(("atan", "erf", "gamma"), _not_in_coq),
     "min": _call("Rmin"),
     "max": _call("Rmax"),
     "where": lambda term, node: term.choice(node, term.spell),

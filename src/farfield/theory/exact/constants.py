@@ -15,18 +15,20 @@ from typing import Any
 from flint import ctx, fmpz
 
 from farfield.formula import Node, build
-from farfield.theory.errors import UndecidedError
+from farfield.theory.errors import UndecidedError, UndefinedError
 
 LONGEST = 1 << 20  # bits of an integer that is written out
-_KINDS = ("pi", "prime", "log prime", "exp", "cos", "sin", "abs", "sum", "log", "floor", "param")
-_POSITIVE = {"pi", "prime", "log prime", "exp"}
+_FUNCTIONS = ("atan", "erf", "gamma")
+_KINDS = ("pi", "prime", "log prime", "exp", "cos", "sin", "abs", "sum", "log", "floor", "param", *_FUNCTIONS)
+_POSITIVE = {"pi", "prime", "log prime", "exp", "gamma"}
+_LARGEST_FACTORIAL = 200  # that is written out
 
 
 class Atom:
     """A number that is kept whole: its kind, and what it is made of.
 
-    "pi"; "prime" p; "log prime" p; "exp", "cos", "sin", "abs", "log" (of the absolute value) and "floor" of a
-    constant; "sum", a constant of several terms under a power; "param", a name.
+    "pi"; "prime" p; "log prime" p; "exp", "cos", "sin", "abs", "log" (of the absolute value), "floor", "atan", "erf"
+    and "gamma" of a constant; "sum", a constant of several terms under a power; "param", a name.
     """
 
     __slots__ = ("_hash", "_rank", "kind", "made_of")
@@ -388,6 +390,34 @@ def _cosines() -> dict[Fraction, Const]:
 _COSINES = _cosines()
 
 
+def function(name: str, c: Const) -> Const:
+    """atan or erf of a constant, or gamma of a positive one."""
+    if name == "gamma":
+        return _gamma(c)
+    if not c.terms:
+        return ZERO
+    if _leads_negative(c):
+        return -function(name, -c)
+    turns = _ARCTANGENTS.get(c) if name == "atan" else None
+    return _atom(name, c) if turns is None else PI * turns
+
+
+_ARCTANGENTS = {ONE: Fraction(1, 4), power(rational(3), Fraction(1, 2)): Fraction(1, 3)} | {
+    power(rational(3), Fraction(-1, 2)): Fraction(1, 6)
+}
+
+
+def _gamma(c: Const) -> Const:
+    """(n - 1)! at whole n, rational multiples of sqrt(pi) halfway between."""
+    q = c.rational
+    if q is None or q.denominator > 2 or q > _LARGEST_FACTORIAL:
+        return _atom("gamma", c)
+    if q.denominator == 1:
+        return rational(math.factorial(int(q) - 1))
+    n = int(q)
+    return power(PI, Fraction(1, 2)) * Fraction(math.factorial(2 * n), 4**n * math.factorial(n))
+
+
 def floor(c: Const) -> Const:
     """The largest integer up to a constant; kept whole while parameters are open."""
     if c.rational is not None:
@@ -420,13 +450,20 @@ def _substituted_atom(atom: Atom, e: Fraction, name: str, value: Const) -> Const
     if name not in atom.parameters:
         return Const({((atom, e),): Fraction(1)})
     inside = value if atom.kind == "param" else substitute(atom.made_of, name, value)
-    if not inside.terms and (atom.kind in ("log", "sum") or (e < 0 and atom.kind in ("param", "abs"))):
-        raise UndecidedError("a constant becomes undefined")
+    if not inside.terms and (atom.kind == "log" or (e < 0 and atom.kind in ("param", "abs", "sum"))):
+        raise UndefinedError("a constant becomes undefined")
     if atom.kind in ("param", "sum"):
         return power(inside, e)
     if atom.kind == "abs":
         return power(exp(log(inside)), e) if inside.terms else ZERO
+    if atom.kind == "gamma" and not inside.parameters:
+        from farfield.theory.exact.signs import sign
+
+        if sign(inside) <= 0:
+            raise UndefinedError("a constant becomes undefined")
     new = {"exp": exp, "log": log, "floor": floor}.get(atom.kind)
+    if atom.kind in _FUNCTIONS:
+        new = functools.partial(function, atom.kind)
     return power(trigonometric(atom.kind, inside) if new is None else new(inside), e)
 
 
@@ -440,7 +477,7 @@ def node(c: Const) -> Node:
 
 def text(c: Const) -> str:
     """The constant in the formula language."""
-    from farfield.formula.text import text as spelt
+    from farfield.formula.plain_text import text as spelt
 
     return spelt(node(c))
 

@@ -19,7 +19,7 @@ from farfield.theory.exact.constants import ZERO, Atom, Const, Monomial, exp, te
 
 _FUNCTIONS: dict[str, Callable[[arb], arb]] = {
     "exp": arb.exp, "cos": arb.cos, "sin": arb.sin, "abs": abs, "floor": arb.floor, "sum": lambda x: x,
-    "log": lambda x: abs(x).log(),
+    "log": lambda x: abs(x).log(), "atan": arb.atan, "erf": arb.erf, "gamma": arb.gamma,
 }  # fmt: skip
 _MOST_BITS = 60_000  # of a proof that an algebraic number is 0
 

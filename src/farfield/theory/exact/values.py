@@ -53,6 +53,12 @@ def _sqrt(sign: Sign, a: Const) -> Const:
     return constants.power(a, Fraction(1, 2)) if s else ZERO
 
 
+def _gamma(sign: Sign, a: Const) -> Const:
+    if sign(a) <= 0:
+        raise UndefinedError("gamma of a number that is not positive")
+    return constants.function("gamma", a)
+
+
 def _abs(sign: Sign, a: Const) -> Const:
     return a if sign(a) >= 0 else -a
 
@@ -71,6 +77,9 @@ _RULES: dict[str, Callable[..., Const]] = reading("exact constants", {
     "cos": lambda _, a: constants.trigonometric("cos", a),
     "abs": _abs,
     "floor": lambda _, a: constants.floor(a),
+    "atan": lambda _, a: constants.function("atan", a),
+    "erf": lambda _, a: constants.function("erf", a),
+    "gamma": _gamma,
     "min": lambda sign, a, b: a if sign(a - b) <= 0 else b,
     "max": lambda sign, a, b: a if sign(a - b) >= 0 else b,
 })  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +76,7 @@ class Comparison:
         return f"<p>{markup(self.sentence())}</p><ol>{steps}</ol>{turns}"
 
     def figure(self, path: str | Path | None = None, *, context: int = 512) -> Any:
-        """Both receptive fields as a figure; with a path, written as PNG and SVG."""
+        """Both receptive fields as a figure; with a path, written as its ending says."""
         from farfield.theory.fields.pictures import curve, fields_figure
 
         assert self.formulas is not None
@@ -152,18 +152,39 @@ def compare(
 def _of_classes(
     encodings: tuple[Encoding, Encoding], formulas: tuple[Formula, Formula], names: tuple[str, str]
 ) -> Comparison:
-    """Classes of biases, by their upper envelopes, which decide the worst case as epsilon -> 0."""
-    from farfield.theory.verdict.biases import envelope_of
+    """Classes of biases, by the worst case of each as epsilon -> 0: the upper envelope's tail over the nearest keys.
 
-    ends = []
-    for encoding, formula, name in zip(encodings, formulas, names, strict=True):
-        upper = envelope_of(find(encoding), formula).upper if formula.is_class else formula
-        if upper is None:
-            raise UndecidedError(f"nothing bounds {name} from above, so it cannot be compared")
-        ends.append(upper)
+    The tails decide where one is of another order than the other; where they differ by a factor, so do the heads: the
+    sum of the lower envelope, and the sink.
+    """
+    from farfield.theory.fields.worst import WorstCase
+    from farfield.theory.verdict.biases import envelope_of, upper_envelope
+    from farfield.theory.verdict.reader import compare as gap_of
+
+    steps = [say("of a class the worst case counts: far keys at its upper envelope, near ones at its lower envelope")]
+    if formulas[0] == formulas[1]:
+        return Comparison(*names, "equal", (*steps, say("both are the same formula")), formulas=formulas)
+    ends, exact = [], []
+    for encoding, formula in zip(encodings, formulas, strict=True):
+        ends.append(upper_envelope(encoding, formula) if formula.is_class else formula)
+        exact.append(not formula.is_class or envelope_of(find(encoding), formula).tight)
     result = compare(ends[0], ends[1], names=names)
-    said = say("of a class of biases the upper envelope counts: heads of rows stay between positive bounds")
-    return replace(result, steps=(said, *result.steps), crossings=(), intervals=())
+    smaller, known = result.smaller, list(result.steps)
+    weights = [_series_or_none(f) for f in ends]
+    goes_on = all(w is not None and not (isinstance(w, Pieces) and w.last is None) for w in weights)
+    if goes_on and (gap := gap_of(ends[0].primitive, ends[1].primitive)).limit == "constant":
+        near = [WorstCase(e, f).near if f.is_class else series(f).B for e, f in zip(encodings, formulas, strict=True)]
+        first = say(f"a is {names[0]}, b is {names[1]}; A and B are the smallest that their nearest keys can add up to")
+        smaller, known = _constant_gap(gap, near[0], near[1], names, [first, *gap.steps])
+    elif smaller == "equal":  # weights that end at the same distance, over other heads
+        smaller = "limit"
+    wider = {"a": [1], "b": [0], "equal": [0, 1], "limit": [0, 1]}.get(smaller or "", [])
+    for n in wider:
+        if not exact[n]:
+            smaller = None
+            known.append(say(f"of {names[n]} only a bound is known, which may never be attained: nothing is proven"))
+            break
+    return Comparison(*names, smaller, (*steps, *known), looked_down_to=result.looked_down_to, formulas=formulas)
 
 
 def _shared(a: Encoding, b: Encoding, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -234,7 +255,7 @@ def _decide(
         )
         return ("a" if gap.limit == "-inf" else "b"), steps
     if gap.limit == "constant":
-        return _constant_gap(gap, a, b, names, steps)
+        return _constant_gap(gap, a.B, b.B, names, steps)
     steps.append(say("the limit of the difference of the two biases does not decide the order"))
     return None, steps
 
@@ -260,13 +281,13 @@ def _but_constant(a: Shape) -> Shape:
 
 
 def _constant_gap(
-    gap: Gap, a: Series, b: Series, names: tuple[str, str], steps: list[Sentence]
+    gap: Gap, a: Callable[[], Any], b: Callable[[], Any], names: tuple[str, str], steps: list[Sentence]
 ) -> tuple[str | None, list[Sentence]]:
     from farfield.theory.exact import signs
 
     with ctx.workprec(_BITS):
         value = arb(0) if gap.value is None else signs.ball(gap.value)
-        ratio = value.exp() * b.B() / a.B()
+        ratio = value.exp() * b() / a()
         shown = f"{float(ratio.mid()):.6g}"
         steps.append(say(f"so (weight of {names[0]})/A over (weight of {names[1]})/B tends to {shown}"))
         if ratio < 1 or ratio > 1:

@@ -18,10 +18,11 @@ from typing import Any
 from flint import ctx
 
 from farfield.formula import Formula, FormulaError
-from farfield.formula.text import decimal_text
+from farfield.formula.plain_text import decimal_text
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.receptive import exact_epsilon, smallest, whole
 from farfield.theory.sums.series import Encoding, series
+from farfield.theory.verdict.biases import refuse_class
 from farfield.zoo import MOST_HEADS, WIDTH, find
 
 _FARTHEST = 10**12  # tokens
@@ -137,6 +138,7 @@ def _one_open_parameter(
     if known.formula is None:
         raise ValueError(f"{known.name} has no bias r(t), so there is nothing to design")
     formula = known.formula.bind(known.heads(None, parameters, width=width)[0])
+    refuse_class(known, formula, "design")
     if len(formula.parameters) != 1:
         if not formula.parameters:
             raise ValueError(f"{known.name} has no open parameter that a reach could decide")

@@ -23,6 +23,7 @@ from farfield.theory.sums.closed import Series
 from farfield.theory.sums.series import Encoding, series
 from farfield.zoo import WIDTH, Value, bound_formula, find
 
+MOST_LAYERS = 10_000
 _LONGEST = 1 << 20  # tokens that a convolution may span
 
 
@@ -156,7 +157,7 @@ def model_reach(
         start: the first distance of the series.
         parameters: values before those of the encoding's own rules: one for all heads, or a list with one for each.
     """
-    e, count = exact_epsilon(epsilon), whole(layers, "number of layers")
+    e, count = exact_epsilon(epsilon), whole(layers, "number of layers", most=MOST_LAYERS)
     rows = head_formulas(encoding, heads, parameters, width)
     mixture = Mixture([series(formula, start=start) for _, formula in rows], _share(residual))
     bound = _union(mixture, e, count)

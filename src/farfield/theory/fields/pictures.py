@@ -11,10 +11,10 @@ from flint import arb, ctx
 
 from farfield.formula import Formula
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.fields.receptive import exact_epsilon, smallest
+from farfield.theory.fields.receptive import exact_epsilon, field_of
 from farfield.theory.figures import finished, look, plain, style
 from farfield.theory.sums.partial import Row
-from farfield.theory.sums.series import series
+from farfield.theory.verdict.biases import upper_envelope
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,21 @@ class Curve:
 
 
 def curve(label: str, formula: Formula, context: int = 512) -> Curve:
-    """The curve of a formula without open parameters."""
+    """The curve of a formula without open parameters; of a class of biases the worst case, and its upper envelope."""
     epsilons = [f"{m}e-{n}" for n in range(1, 13) for m in (5, 2, 1)]
     tokens: list[int] = []
     try:
-        result = series(formula)
+        field = field_of(formula)
         for e in epsilons:
-            tokens.append(smallest(result, exact_epsilon(e)))
+            tokens.append(field(exact_epsilon(e)))
     except (DivergenceError, UndecidedError):
         pass
-    row = Row(formula, context)
+    reach = field_of(formula, context)
     shares = [f"{i / 50:.2f}" for i in range(1, 50)]
-    near = [smallest(row, exact_epsilon(s)) / context for s in shares]
+    near = [reach(exact_epsilon(s)) / context for s in shares]
     lengths = [2**i for i in range(17)]
     with ctx.workprec(64):
-        far = Row(formula, lengths[-1])
+        far = Row(upper_envelope(formula, formula) if formula.is_class else formula, lengths[-1])
         sums = [float((far.B() - far.tail(n)).mid()) if n < lengths[-1] else float(arb(far.B()).mid()) for n in lengths]
     return Curve(
         label, [float(e) for e in epsilons[: len(tokens)]], tokens, [float(s) for s in shares], near, lengths, sums
@@ -56,7 +56,7 @@ def fields_figure(curves: Sequence[Curve], path: str | Path | None = None, *, co
     """TRF against epsilon in tokens, normalised as in the paper, and the partial sums of the weights.
 
     Returns:
-        The figure; with a path it is also written, as PNG and SVG.
+        The figure; with a path it is also written, as its ending says.
     """
     with style() as pyplot:
         figure, (tokens, normalised, sums) = pyplot.subplots(1, 3, figsize=(11, 3.4))

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
 from flint import arb, ctx, fmpq, fmpz
 
@@ -26,6 +26,9 @@ from farfield.theory.errors import UndecidedError
 from farfield.theory.sums.partial import Row
 from farfield.theory.sums.series import Encoding, series
 from farfield.zoo import WIDTH, bound_formula, find
+
+if TYPE_CHECKING:
+    from farfield.theory.fields.worst import WorstCase
 
 EPSILONS = ("0.5", "0.1", "1e-2", "1e-3", "1e-6", "1e-9", "1e-12")
 _MOST_BITS = 1 << 16  # the most precision that one comparison may take
@@ -107,16 +110,26 @@ def trf(
         width: of one head, for encodings that depend on it.
     """
     bound = bound_formula(encoding, parameters, width=width)
-    if bound.is_class:
-        from farfield.theory.fields.worst import WorstCase
-
-        field_of = WorstCase(encoding, bound).smallest  # the worst case over the class
-    else:
-        weights = series(encoding, start=start, parameters=parameters, width=width)
-        field_of = partial(smallest, weights)
+    field = field_of(bound, start=start, encoding=encoding)
     if not isinstance(epsilon, list | tuple):
-        return field_of(exact_epsilon(epsilon))
-    return FieldTable(bound, tuple(FieldRow(str(e), field_of(exact_epsilon(e))) for e in epsilon), start)
+        return field(exact_epsilon(epsilon))
+    return FieldTable(bound, tuple(FieldRow(str(e), field(exact_epsilon(e))) for e in epsilon), start)
+
+
+def field_of(
+    formula: Formula, context: int | None = None, *, start: int = 0, encoding: Encoding | None = None
+) -> Callable[[Fraction], int]:
+    """How the receptive field for an epsilon is found, at every length or within a context; of a class, the worst case.
+
+    Args:
+        formula: without open parameters.
+        context: rows of so many tokens; without it, the whole series, which must converge.
+        start: the first distance.
+        encoding: what the formula came from; it may know more about the parameters of a class.
+    """
+    if formula.is_class:
+        return _worst(encoding or formula, formula, context, start).smallest
+    return partial(smallest, series(formula, start=start) if context is None else Row(formula, context, start))
 
 
 class FieldRow(NamedTuple):
@@ -159,7 +172,7 @@ class FieldTable:
         return f"<table><caption>{formula}</caption><tr><th>epsilon</th><th>tokens</th></tr>{body}</table>"
 
     def figure(self, path: str | Path | None = None, *, context: int = 512) -> Any:
-        """The receptive field against epsilon as a figure; with a path, written as PNG and SVG."""
+        """The receptive field against epsilon as a figure; with a path, written as its ending says."""
         from farfield.theory.fields.pictures import curve, fields_figure
 
         return fields_figure([curve(self.formula.text(), self.formula, context)], path, context=context)
@@ -176,7 +189,8 @@ def reach(
 ) -> int:
     """The practical reach within a context: the same definition over the first `context` distances only.
 
-    It exists for divergent encodings too, and grows with the context there; it is no receptive field.
+    It exists for divergent encodings too, and grows with the context there; it is no receptive field. Of a class of
+    biases it is the worst case.
 
     Args:
         encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
@@ -187,7 +201,14 @@ def reach(
         width: of one head, for encodings that depend on it.
     """
     e, length = exact_epsilon(epsilon), whole(context, "context")
-    return smallest(Row(bound_formula(encoding, parameters, width=width), length, start), e)
+    return field_of(bound_formula(encoding, parameters, width=width), length, start=start, encoding=encoding)(e)
+
+
+def _worst(encoding: Encoding, bound: Formula, context: int | None, start: int) -> WorstCase:
+    """The worst case over a class of biases, which takes the place of one bias's weights."""
+    from farfield.theory.fields.worst import WorstCase
+
+    return WorstCase(encoding, bound, context, start)
 
 
 class Leak(float):
@@ -233,7 +254,7 @@ def leak(
     """The share of a row of `test_length` tokens that lies beyond the training length m: 1 - head(m)/head(n).
 
     It is defined for every encoding, divergent ones too, and orders the paper's six fixed encodings as their damage
-    at 18 times the training length does.
+    at 18 times the training length does. Of a class of biases it is the worst case.
 
     Args:
         encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
@@ -250,7 +271,11 @@ def leak(
     with ctx.workprec(max(ctx.prec, 96)):
         shares = []
         for row in find(encoding).heads(heads, parameters, width=width):
-            weights = Row(bound_formula(encoding, row, width=width), n, start)
+            bound = bound_formula(encoding, row, width=width)
+            if bound.is_class:
+                shares.append(_worst(encoding, bound, n, start).share(m))
+                continue
+            weights = Row(bound, n, start)
             total = weights.B()
             if not total > 0:
                 raise ValueError(f"all weights up to distance {n} are 0, so there is no leak")
@@ -355,7 +380,7 @@ def _nearest(x: Any) -> int:
 def _guess(weights: Weights, epsilon: Fraction) -> int:
     """A whole number close to the answer, by Newton's method: nothing about it is certified."""
     j, bits = weights.start + 1, _bits(1, epsilon)
-    seen: set[tuple[int, int]] = set()
+    low, seen = 1, set[tuple[int, int]]()
     for _ in range(200):
         with ctx.workprec(bits):
             target = arb(fmpq(epsilon.numerator, epsilon.denominator)) * weights.B()
@@ -369,7 +394,9 @@ def _guess(weights: Weights, epsilon: Fraction) -> int:
                 new = arb(fmpz(j)) * (excess / (rate * arb(fmpz(j)))).mid().min(arb(j.bit_length() + 8)).exp()
         if not new.is_finite():
             return j
-        near = min(max(_nearest(new), weights.start + 1, j // 16), _FARTHEST)
+        low = max(low, j) if excess > 0 else low
+        back = min(j // 16, math.isqrt(low * j))  # a step back from far beyond halves the number of digits
+        near = min(max(_nearest(new), weights.start + 1, back), _FARTHEST)
         if near == _FARTHEST:
             return near
         enough = _bits(near, epsilon)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farfield.theory.budget import TimeUpError, time_limit
-from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.errors import DivergenceError, UndecidedError, ZeroWeightsError
 from farfield.theory.fields.law import law
 from farfield.theory.fields.layers import Mixture, model_reach
 from farfield.theory.fields.receptive import digits, exact_epsilon, leak, reach, tokens
@@ -90,9 +90,48 @@ class Summary:
         return out
 
 
-def _worst_case(named: Encoding, given: dict[str, str], epsilons: list[str]) -> str:
+def _of_class(
+    named: Encoding, verdict: Verdict, given: dict[str, str], heads: int | None, layers: int | None, seen: Summary
+) -> None:
+    """Notes on a class of biases, or on each head of one: the worst case of what was asked."""
+    assert named.formula is not None
+    if layers is not None:
+        seen.notes.append("the reach of a model of several layers is told for one bias, not for a class of them")
+    rows: list[Any] = list(named.heads(heads, given)) if heads else [given]
+    for number, row in enumerate(rows, 1):
+        setting = {n: str(v) for n, v in row.items()}
+        if set(named.formula.parameters) - set(setting):
+            continue
+        who = f"head {number}: " if heads else ""
+        fields = _worst_fields(named, setting, seen.epsilons) if verdict.answer == "windowed" else ""
+        for sentence in (fields, _worst_reach(named, setting, seen), _worst_leak(named, setting, seen)):
+            seen.notes += [who + sentence] if sentence else []
+
+
+def _worst_reach(named: Encoding, setting: dict[str, str], seen: Summary) -> str:
+    if seen.context is None:
+        return ""
+    try:
+        result = [f"{reach(named, e, seen.context, parameters=setting)} at {e}" for e in seen.epsilons]
+    except (DivergenceError, UndecidedError) as error:
+        return f"no reach within {seen.context} tokens: {error}"
+    return f"reach within {seen.context} tokens in the worst case: {', '.join(result)}"
+
+
+def _worst_leak(named: Encoding, setting: dict[str, str], seen: Summary) -> str:
+    if seen.lengths is None:
+        return ""
+    train, test = seen.lengths
+    try:
+        share = leak(named, train, test, parameters=setting)
+    except (DivergenceError, UndecidedError) as error:
+        return f"no leak from {train} to {test} tokens: {error}"
+    return f"leak from {train} to {test} tokens in the worst case: {share:.4f}"
+
+
+def _worst_fields(named: Encoding, given: dict[str, str], epsilons: list[str]) -> str:
     """The receptive fields of a class of biases in one sentence."""
-    from farfield.theory.fields.worst import WorstCase
+    from farfield.theory.fields.worst import WorstCase, worst_said
 
     assert named.formula is not None
     try:
@@ -100,8 +139,8 @@ def _worst_case(named: Encoding, given: dict[str, str], epsilons: list[str]) -> 
         found_tokens = [f"{shown_number(digits(worst.smallest(exact_epsilon(e))))} at {e}" for e in epsilons]
     except (DivergenceError, UndecidedError) as error:
         return str(error)
-    how = "attained by members of the class" if worst.exact else "a bound: the class may never attain it"
-    return f"receptive field in the worst case over the class, in tokens: {', '.join(found_tokens)} ({how})"
+    said = ", ".join(found_tokens)
+    return f"receptive field in the worst case over the class, in tokens: {said} ({worst_said(worst.exact)})"
 
 
 def fields(
@@ -129,8 +168,7 @@ def fields(
         return seen
     open_names = [n for n in named.formula.parameters if n not in given]
     if named.formula.is_class:
-        if not open_names and verdict.answer == "windowed":
-            seen.notes.append(_worst_case(named, given, epsilons))
+        _of_class(named, verdict, given, heads, layers, seen)
         return seen
     if heads is None and open_names:
         if all(n in row for row in named.heads(1, given, width=width) for n in open_names):
@@ -281,8 +319,8 @@ def _try(seen: Summary, ask: Any) -> Any:
     """An answer, or a note that says why there is none."""
     try:
         return ask()
-    except (DivergenceError, UndecidedError) as error:
-        seen.notes.append(str(error))
+    except (DivergenceError, UndecidedError, ZeroWeightsError) as error:
+        seen.notes += [str(error)] if str(error) not in seen.notes else []
         return None
 
 

@@ -173,7 +173,7 @@ def windows(
                 from farfield.theory.fields.worst import WorstCase
 
                 eps, m = exact_epsilon(epsilon), exact_bound(logit_bound)
-                tokens = WorstCase(encoding, formula).smallest(eps, m, strict=False)
+                tokens = WorstCase(encoding, formula, context).smallest(eps, m, strict=False)
             else:
                 tokens = smallest_window(weights_of(formula, context), epsilon, logit_bound)
             why = ""

@@ -29,9 +29,20 @@ _MOST_BITS = 4096
 
 
 class WorstCase:
-    """A class of biases without open parameters, as something whose windows can be asked for."""
+    """A class of biases without open parameters, as something whose windows can be asked for.
 
-    def __init__(self, encoding: str | Formula | Encoding, formula: Formula):
+    Args:
+        encoding: what the formula came from; it knows which parameters are positive.
+        formula: the class.
+        context: rows of so many tokens only; without it, rows of every length.
+        start: the first distance; a class is judged from 0 on.
+    """
+
+    def __init__(
+        self, encoding: str | Formula | Encoding, formula: Formula, context: int | None = None, start: int = 0
+    ):
+        if start:
+            raise ValueError(f"the worst case over a class of biases is told from distance 0 on, not from {start}")
         self.formula = formula
         result = envelope_of(find(encoding), formula)
         if result.upper is None:
@@ -41,13 +52,16 @@ class WorstCase:
         self.exact = result.tight
         self.sink = result.sink
         self.lower = result.lower
-        self.upper = series(result.upper)  # refuses what diverges
+        self.context = context
+        self.upper = series(result.upper) if context is None else Row(result.upper, context)  # refuses what diverges
 
     @cached_property
     def _whole_lower(self) -> Any:
         """The sums of the lower envelope, if they are finite."""
         if self.lower is None:
             return None
+        if self.context is not None:
+            return Row(self.lower, self.context)
         try:
             return series(self.lower)
         except (DivergenceError, UndecidedError):
@@ -59,14 +73,21 @@ class WorstCase:
         whole = self._whole_lower
         return whole.B() - whole.tail(j) if whole is not None else Row(self.lower, j).B()
 
+    def near(self) -> Any:
+        """The smallest that the keys of a long row and its sink can add up to."""
+        whole = self._whole_lower
+        if whole is None and self.lower is not None:
+            raise UndecidedError("what the nearest keys add up to at least could not be enclosed")
+        return (arb(0) if whole is None else whole.B()) + self._sink(arb(0))
+
+    def _sink(self, m: Any) -> Any:
+        return arb(0) if self.sink is None else (m + ball_value(self.sink, {})).exp()
+
     def share(self, j: int, logit_bound: Fraction = Fraction(0)) -> Any:
         """The largest share of a row beyond j, as a ball."""
         m = arb(fmpq(logit_bound.numerator, logit_bound.denominator))
         far = (2 * m).exp() * self.upper.tail(j)
-        near = self._head(j)
-        if self.sink is not None:
-            near += (m + ball_value(self.sink, {})).exp()
-        return far / (far + near)
+        return far / (far + self._head(j) + self._sink(m))
 
     def smallest(self, epsilon: Fraction, logit_bound: Fraction = Fraction(0), *, strict: bool = True) -> int:
         """The smallest j beyond which less than a share epsilon lies (at most epsilon, if not strict)."""
@@ -94,3 +115,8 @@ class WorstCase:
             middle = (low + high) // 2
             low, high = (low, middle) if enough(middle) else (middle, high)
         return high
+
+
+def worst_said(exact: bool) -> str:
+    """Whether the worst case is attained, in words."""
+    return "attained by members of the class" if exact else "a bound: the class may never attain it"

@@ -260,13 +260,20 @@ def _power(node: Node, first: int) -> int | None:
     return sign_at(exponent, 0) if not exponent.free() and _rising(base, first) else None
 
 
+def _gamma(node: Node, first: int) -> int | None:
+    """gamma rises from 1.47 on."""
+    inner = direction(node.args[0], first)
+    return inner if inner == 1 and sign_at(Node("-", (node.args[0], number(Fraction(3, 2)))), first) >= 0 else None
+
+
 _DIRECTIONS: dict[str, Callable[[Node, int], int | None]] = reading("direction", {
-    **dict.fromkeys(("exp", "log", "sqrt", "floor"), _as_its_argument),
+    **dict.fromkeys(("exp", "log", "sqrt", "floor", "atan", "erf"), _as_its_argument),
     "neg": _opposite,
     **dict.fromkeys(("+", "min", "max"), _both(1)),
     "-": _both(-1),
     "*": _product,
     "/": _quotient,
     "**": _power,
+    "gamma": _gamma,
     **dict.fromkeys(("sin", "cos", "abs", "where", "sum"), lambda *_: None),
 }, ("where", "sum"))  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 from flint import acb, arb, arb_series, ctx, fmpz
 
 from farfield.formula import Formula, FormulaError, Node, index_range, number
-from farfield.formula.algebras import COMPARE, OPPOSITE, ball_exp, ball_power, ball_value
+from farfield.formula.algebras import COMPARE, OPPOSITE, ball_exp, ball_gamma, ball_power, ball_value
 from farfield.formula.functions import DERIVED, expand, reading
 from farfield.formula.tree import substitute
 from farfield.theory.budget import tick
@@ -54,6 +54,22 @@ def _exp(x: Any, analytic: bool) -> Any:
     return ball_exp(x) if isinstance(x, arb) else x.exp()
 
 
+def _atan(x: Any, analytic: bool) -> Any:
+    """atan; on the complex plane it is cut along the imaginary axis beyond i and -i."""
+    if isinstance(x, acb) and analytic and not (x.real > 0 or x.real < 0 or abs(x.imag) < 1):
+        return acb("nan")
+    return x.atan()
+
+
+def _gamma(x: Any, analytic: bool) -> Any:
+    """gamma of what is positive, or has a positive real part."""
+    if isinstance(x, arb):
+        return ball_gamma(x)
+    if not (x[0] if isinstance(x, arb_series) else x.real) > 0:
+        raise NotSmoothError
+    return x.gamma()
+
+
 def _real_only(name: str) -> Callable[..., Any]:
     calls: dict[str, Callable[..., Any]] = {
         "abs": abs, "floor": lambda x: x.floor(), "min": lambda x, y: x.min(y), "max": lambda x, y: x.max(y),
@@ -70,7 +86,8 @@ def _real_only(name: str) -> Callable[..., Any]:
 _RULES: dict[str, Callable[..., Any]] = reading("real and complex balls, power series", {
     "+": lambda x, y, _: x + y, "-": lambda x, y, _: x - y, "*": lambda x, y, _: x * y, "/": lambda x, y, _: x / y,
     "neg": lambda x, _: -x, "**": _power, "exp": _exp, "log": _log, "sqrt": _sqrt,
-    "sin": lambda x, _: x.sin(), "cos": lambda x, _: x.cos(),
+    "sin": lambda x, _: x.sin(), "cos": lambda x, _: x.cos(), "atan": _atan, "erf": lambda x, _: x.erf(),
+    "gamma": _gamma,
     **{name: _real_only(name) for name in ("abs", "floor", "min", "max")},
 })  # fmt: skip
 
@@ -143,6 +160,9 @@ def compiled(node: Node) -> Function:
         return _where(node)
     if node.op in DERIVED:
         return compiled(expand(node))
+    if node.op == "-" and node.args[1].op == "erf" and node.args[0].value == 1:  # 1 - erf(x), in which nothing cancels
+        inside = compiled(node.args[1].args[0])
+        return lambda x, analytic: inside(x, analytic).erfc()
     operation = _RULES[node.op]
     parts = [compiled(a) for a in node.args]
     if len(parts) == 1:

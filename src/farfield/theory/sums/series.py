@@ -31,6 +31,7 @@ from farfield.theory.sums.panels import Far, General
 from farfield.theory.sums.partial import Stretch, undefined
 from farfield.theory.sums.shapes import shape, without_idle_floors
 from farfield.theory.sums.steps import Blocks, step_of
+from farfield.theory.verdict.biases import refuse_class
 from farfield.zoo import bound_formula
 
 Encoding = str | Formula | zoo.Encoding
@@ -49,7 +50,10 @@ def series(
     """
     if isinstance(start, bool) or not isinstance(start, int) or start < 0:
         raise ValueError(f"the start must be a whole number >= 0, not {str(start)[:40]}")
-    return _series(bound_formula(encoding, parameters, width=width).primitive, start)
+    bound = bound_formula(encoding, parameters, width=width)
+    if bound.is_class:
+        refuse_class(encoding, bound, "a sum")
+    return _series(bound.primitive, start)
 
 
 def far_bound(formula: Formula) -> Far:

@@ -266,7 +266,7 @@ _SHAPES: dict[str, Rule] = reading("shape", {
     "floor": _of_shapes(lambda a: a if _whole_valued(a) else None),
     "log": lambda node: _shape_of_log(node.args[0]),
     "sum": _sum,
-    **dict.fromkeys(("exp", "sin", "cos", "abs", "min", "max", "where"), lambda _: None),
+    **dict.fromkeys(("exp", "sin", "cos", "abs", "min", "max", "atan", "erf", "gamma", "where"), lambda _: None),
 }, ("where", "sum"))  # fmt: skip
 
 
@@ -302,7 +302,8 @@ _LOG_SHAPES: dict[str, Rule] = reading("shape of a logarithm", {
     "exp": lambda node: shape_of_node(node.args[0]),
     "sqrt": _log_of_root,
     **dict.fromkeys(
-        ("+", "-", "neg", "log", "sin", "cos", "abs", "floor", "min", "max", "where", "sum"), _log_of_whole
+        ("+", "-", "neg", "log", "sin", "cos", "abs", "floor", "min", "max", "atan", "erf", "gamma", "where", "sum"),
+        _log_of_whole,
     ),
 }, ("where", "sum"))  # fmt: skip
 

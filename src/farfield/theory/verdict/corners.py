@@ -77,8 +77,10 @@ def _power_is_monotone(reader: Reader, node: Node, i: int) -> bool:
 
 
 _MONOTONE: dict[str, Callable[[Reader, Node, int], bool]] = reading("monotone in an argument, the others held", {
-    **dict.fromkeys(("+", "-", "neg", "*", "exp", "log", "sqrt", "floor", "min", "max"), lambda *_: True),
-    **dict.fromkeys(("sin", "cos", "abs", "where", "sum"), lambda *_: False),
+    **dict.fromkeys(
+        ("+", "-", "neg", "*", "exp", "log", "sqrt", "floor", "min", "max", "atan", "erf"), lambda *_: True
+    ),
+    **dict.fromkeys(("sin", "cos", "abs", "gamma", "where", "sum"), lambda *_: False),
     "/": lambda reader, node, i: i == 0 or reader.sign(node.args[1]) != 0,
     "**": _power_is_monotone,
 }, ("where", "sum"))  # fmt: skip

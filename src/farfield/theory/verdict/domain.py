@@ -1,6 +1,6 @@
 """Where a formula is defined: the first distance at which it has no value, or a proof that there is none.
 
-Only four things can go wrong: log of what is not positive, division by zero, sqrt or a real power of something
+Only four things can go wrong: log or gamma of what is not positive, division by zero, sqrt or a real power of something
 negative, a negative weight. From some distance on the explicit expansion proves that none does; below it each is
 checked with balls at the first distances, and over ranges that are cut where they do not tell (intervals.py).
 """
@@ -37,6 +37,11 @@ def _log(x: Any) -> Any:
     return x.log()
 
 
+def _gamma(x: Any) -> Any:
+    _guard(x, x > 0, x <= 0, "gamma of a number that is not positive")
+    return x.gamma()
+
+
 def _sqrt(x: Any) -> Any:
     _guard(x, x >= 0, x < 0, "sqrt of a negative number")
     return x.sqrt() if x > 0 else arb(0).union(x.upper().sqrt())
@@ -57,10 +62,10 @@ def _power(x: Any, y: Any) -> Any:
     return ball_power(x, y)
 
 
-_DEFINED_EVERYWHERE = ("+", "-", "*", "neg", "exp", "sin", "cos", "abs", "floor", "min", "max")
+_DEFINED_EVERYWHERE = ("+", "-", "*", "neg", "exp", "sin", "cos", "abs", "floor", "min", "max", "atan", "erf")
 _RULES: dict[str, Callable[..., Any]] = reading("balls with guards", {
     **{op: Balls.operations[op] for op in _DEFINED_EVERYWHERE},
-    "log": _log, "sqrt": _sqrt, "/": _divide, "**": _power,
+    "log": _log, "gamma": _gamma, "sqrt": _sqrt, "/": _divide, "**": _power,
 })  # fmt: skip
 
 
@@ -95,7 +100,7 @@ def _moving_guards(formula: Formula) -> bool:
     """Whether anything that could go wrong depends on t."""
 
     def risky(n: Node) -> bool:
-        if n.op in ("log", "sqrt", "**"):
+        if n.op in ("log", "gamma", "sqrt", "**"):
             whole = n.op == "**" and (e := exact_value(n.args[1], {})) is not None and e.denominator == 1 and e >= 0
             return not whole and any("t" in a.free() for a in n.args)
         return n.op == "/" and "t" in n.args[1].free()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import Any
 
 from flint import arb
@@ -64,10 +65,14 @@ class Asymptotic(Engine):
     def mapped(self, a: Any, f: str, c: Const = ONE) -> Any:
         if a is None:
             raise MoreTermsError("a remainder matters whose size is not known")
-        if f == "exp":
-            return constants.exp(a[0]), constants.exp(a[1])
-        if f == "log":
-            return constants.log(a[0]), constants.log(a[1])
+        if f in ("exp", "log"):
+            function = constants.exp if f == "exp" else constants.log
+            return function(a[0]), function(a[1])
+        if f in ("atan", "erf", "gamma"):
+            low, high = (constants.function(f, x) for x in a)
+            if f != "gamma":
+                return low, high
+            return low if self.region.sign(a[0] - LEAST_GAMMA_AT) >= 0 else LEAST_GAMMA, self._larger(low, high)
         ends = constants.real_power(a[0], c), constants.real_power(a[1], c)
         return ends if self.region.sign(c) >= 0 else ends[::-1]
 
@@ -86,6 +91,7 @@ class Asymptotic(Engine):
         return None
 
 
+LEAST_GAMMA, LEAST_GAMMA_AT = rational(Fraction(22, 25)), rational(Fraction(3, 2))  # gamma is at least, rises from
 _LARGE = arb(10) ** 15
 
 
@@ -147,7 +153,9 @@ class Explicit(Engine):
             e = signs.ball(c)
             ends = (e * a[0].log()).exp(), (e * a[1].log()).exp()
         else:
-            ends = (a[0].exp(), a[1].exp()) if f == "exp" else (a[0].log(), a[1].log())
+            ends = getattr(a[0], f)(), getattr(a[1], f)()
+        if f == "gamma" and not a[0] > signs.ball(LEAST_GAMMA_AT):
+            return signs.ball(LEAST_GAMMA).lower(), ends[0].max(ends[1]).upper()
         return ends[0].min(ends[1]).lower(), ends[0].max(ends[1]).upper()
 
     def interval_sign(self, a: Any) -> int | None:

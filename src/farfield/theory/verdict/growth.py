@@ -20,6 +20,7 @@ from farfield.theory.errors import MoreTermsError, UndecidedError, UndefinedErro
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational
 from farfield.theory.exact.values import holds
+from farfield.theory.verdict import special_growth as special
 from farfield.theory.verdict.expansion import MINUS, Engine, Expansion
 from farfield.theory.verdict.monomials import UNIT
 
@@ -237,6 +238,9 @@ EXPANSIONS = reading("growth", {
     "cos": _values(_wave("cos")),
     "abs": _values(lambda e, a: _larger(e, a, e.negative(a))),
     "floor": _values(_floor),
+    "atan": _values(special.arctangent),
+    "erf": _values(special.error_function),
+    "gamma": special.gamma,
     "min": _values(lambda e, a, b: e.negative(_larger(e, e.negative(a), e.negative(b)))),
     "max": _values(_larger),
     "where": _where,
@@ -247,6 +251,12 @@ EXPANSIONS = reading("growth", {
 # ------------------------------------------------------------------------------------------------ signs
 def _sign_of_expansion(reader: Reader, node: Node) -> int:
     return reader.engine.sign(reader.expand(node))
+
+
+def _sign_of_gamma(reader: Reader, node: Node) -> int:
+    if reader.sign(node.args[0]) <= 0:
+        raise UndefinedError("gamma of something that is not positive for large t")
+    return 1
 
 
 def _sign_of_power(reader: Reader, node: Node) -> int:
@@ -276,6 +286,8 @@ SIGNS = reading("sign at infinity", {
     "neg": lambda reader, node: -reader.sign(node.args[0]),
     "**": _sign_of_power,
     "exp": lambda reader, node: 1,
+    **dict.fromkeys(("atan", "erf"), lambda reader, node: reader.sign(node.args[0])),
+    "gamma": _sign_of_gamma,
     **dict.fromkeys(
         ("log", "sqrt", "sin", "cos", "abs", "floor", "min", "max", "where", "sum"), _sign_of_expansion
     ),
@@ -327,5 +339,6 @@ LOGARITHMS = reading("logarithm at infinity", {
     "exp": lambda reader, node: reader.expand(node.args[0]),
     "sqrt": lambda reader, node: reader.engine.scale(reader.log(node.args[0]), HALF),
     "where": lambda reader, node: reader.log(branch(reader, node)),
-    **dict.fromkeys(("-", "log", "sin", "cos", "floor", "min", "max", "sum"), _log_of_expansion),
+    "gamma": special.log_gamma,
+    **dict.fromkeys(("-", "log", "sin", "cos", "floor", "min", "max", "sum", "atan", "erf"), _log_of_expansion),
 }, ("where", "sum"))  # fmt: skip

@@ -116,6 +116,25 @@ def _abs(x: Range) -> Range:
     return -x if x.high <= 0 else Range(arb(0), x.high.max(-x.low))
 
 
+def _rising(name: str) -> Callable[[Range], Range]:
+    """atan or erf, which rise from -2 or more to 2 or less."""
+
+    def rising(x: Range) -> Range:
+        low, high = (getattr(end, name)() if end.is_finite() else arb(2 if end > 0 else -2) for end in x)
+        return outward([low], [high])
+
+    return rising
+
+
+def gamma(x: Range) -> Range:
+    """gamma, which is convex and nowhere below 0.88; of what is far out only that it is large."""
+    if not x.low > 0:
+        raise FaultError("gamma of a number that is not positive", bool(x.high <= 0))
+    least = x.low.min(arb(1000)).gamma() if x.low > 1.5 else x.high.gamma() if x.high < 1.4 else arb("0.88")
+    most = x.low.gamma().max(x.high.gamma()) if x.high < 10**6 else INFINITY
+    return outward([least], [most])
+
+
 class Ranges(Algebra):
     """The meaning of a formula's parts for ranges."""
 
@@ -123,6 +142,7 @@ class Ranges(Algebra):
         "+": Range.__add__, "-": Range.__sub__, "*": Range.__mul__, "/": lambda x, y: x * _inverse(y),
         "neg": Range.__neg__, "**": _power, "exp": _exp, "log": _log, "sqrt": _sqrt, "sin": _wave("sin"),
         "cos": _wave("cos"), "abs": _abs, "floor": lambda x: outward([x.low.floor()], [x.high.floor()]),
+        "atan": _rising("atan"), "erf": _rising("erf"), "gamma": gamma,
         "min": lambda x, y: Range(x.low.min(y.low), x.high.min(y.high)),
         "max": lambda x, y: Range(x.low.max(y.low), x.high.max(y.high)),
     })  # fmt: skip

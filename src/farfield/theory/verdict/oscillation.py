@@ -147,7 +147,7 @@ _RULES: dict[str, Rule] = reading("trigonometric polynomials", {
     "sum": _sum,
     "cos": _wave(ZERO),
     "sin": _wave(PI * rational(Fraction(-1, 2))),
-    **dict.fromkeys(("exp", "log", "sqrt", "abs", "floor", "min", "max", "where"), _none),
+    **dict.fromkeys(("exp", "log", "sqrt", "abs", "floor", "min", "max", "atan", "erf", "gamma", "where"), _none),
 }, ("where", "sum"))  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from flint import arb, fmpq
 from farfield.formula import Formula, Node, number
 from farfield.formula.functions import WAVES, reading
 from farfield.formula.tree import substitute
-from farfield.theory.checker import constants
+from farfield.theory.checker import constants, special
 from farfield.theory.checker.constants import MINUS, ONE, Constant, UnknownError, rational, sign
 from farfield.theory.checker.expansions import (
     NULL,
@@ -29,7 +29,7 @@ from farfield.theory.checker.expansions import (
     scale,
 )
 from farfield.theory.checker.intervals import UNIT_WAVE, Interval, exactly, span
-from farfield.theory.checker.monomials import UNIT, T
+from farfield.theory.checker.monomials import UNIT, T, compare
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Choices:
 
     def of(self, node: Node) -> int | None:
         """The argument that is assumed to count, or None."""
-        found = self.decided.get(node)
-        if found is None:
+        result = self.decided.get(node)
+        if result is None:
             self.open.append(node)
-        return found
+        return result
 
     def split(self, node: Node) -> list[Choices]:
         """Both possibilities for one part."""
@@ -109,22 +109,22 @@ class Reading:
     # ------------------------------------------------------------------------------------------------ values
     def value(self, node: Node) -> Expansion:
         """The value of a part that is finite everywhere."""
-        found = self.value_or_nothing(node)
-        if isinstance(found, NothingType):
+        result = self.value_or_nothing(node)
+        if isinstance(result, NothingType):
             raise UnknownError("-inf inside a formula")
-        return found
+        return result
 
     def value_or_nothing(self, node: Node) -> Value:
         """The value of a part, or NOTHING for -inf."""
-        found = self._values.get(id(node))
-        if found is None:
+        result = self._values.get(id(node))
+        if result is None:
             self.calculus.effort.spend(1)
-            found = _VALUES[node.op](self, node)
+            result = _VALUES[node.op](self, node)
             if node.args and "t" not in node.free():
-                found = _simplified(found)
-            self._values[id(node)] = found
+                result = _simplified(result)
+            self._values[id(node)] = result
             self._kept.append(node)
-        return found
+        return result
 
     def values(self, node: Node) -> list[Expansion]:
         """The values of a part's arguments."""
@@ -138,10 +138,10 @@ class Reading:
                 return _SIGNS[node.op](self, node)
             except UnknownError:
                 pass
-        found = self.calculus.sign(self.value(node))
-        if found is None or found == 0:
+        result = self.calculus.sign(self.value(node))
+        if result is None or result == 0:
             raise UnknownError("the sign of a part")
-        return found
+        return result
 
     def not_negative(self, node: Node) -> bool:
         """Whether a part is shown to have a value on the whole domain that is at least 0."""
@@ -269,6 +269,17 @@ def _wave(r: Reading, node: Node) -> Value:
     return f if known is None else constant(r.calculus.range(f).meet(known))
 
 
+def _log_gamma(r: Reading, node: Node) -> Expansion:
+    return special.log_gamma(r.calculus, r.value(node.args[0]), r.log(node.args[0]))
+
+
+def _gamma(r: Reading, node: Node) -> Value:
+    f = r.value(node.args[0])
+    if f and compare(f[0][0], UNIT) > 0:
+        return r.calculus.exp(_log_gamma(r, node))
+    return special.gamma_near(r.calculus, f)
+
+
 def _max(r: Reading, node: Node) -> Value:
     left, right = (r.value_or_nothing(a) for a in node.args)
     if isinstance(left, NothingType) or isinstance(right, NothingType):
@@ -308,6 +319,11 @@ def branch(r: Reading, node: Node) -> bool | None:
             return False
     chosen = r.choices.of(node)
     return None if chosen is None else chosen == 0
+
+
+def _between(r: Reading, node: Node) -> Value:
+    """A value that is only known within its bounds (members.py tells them apart)."""
+    return between(*r.values(node))
 
 
 def _where(r: Reading, node: Node) -> Value:
@@ -353,12 +369,16 @@ _RULES: dict[str, Callable[[Reading, Node], Value]] = {
     "cos": _wave,
     "abs": lambda r, node: r.calculus.abs(r.value(node.args[0])),
     "floor": lambda r, node: r.calculus.floor(r.value(node.args[0])),
+    "atan": lambda r, node: special.atan(r.calculus, r.value(node.args[0])),
+    "erf": lambda r, node: special.erf(r.calculus, r.value(node.args[0])),
+    "gamma": _gamma,
     "min": _min,
     "max": _max,
     "where": _where,
+    "between": _between,
     "sum": _sum,
 }
-_VALUES = reading("checker: expansions", _RULES, more=("name", "number", "pi", "-inf", "where", "sum"))
+_VALUES = reading("checker: expansions", _RULES, more=("name", "number", "pi", "-inf", "where", "sum", "between"))
 
 
 # ------------------------------------------------------------------------------------------------ the table of signs
@@ -391,6 +411,8 @@ _SIGNS: dict[str, Callable[[Reading, Node], int]] = {
     "neg": lambda r, node: -r.sign(node.args[0]),
     "sqrt": _sign_of_root,
     "**": _sign_of_root,
+    "gamma": _sign_of_root,
+    **dict.fromkeys(("atan", "erf"), lambda r, node: r.sign(node.args[0])),
 }
 
 
@@ -414,7 +436,7 @@ _NOT_NEGATIVE: dict[str, Callable[[Reading, Node], bool]] = {
     "+": lambda r, node: all(r.not_negative(a) for a in node.args),
     "*": lambda r, node: all(r.not_negative(a) for a in node.args),
     "/": lambda r, node: r.not_negative(node.args[0]) and r.sign(node.args[1]) == 1,
-    "min": lambda r, node: all(r.not_negative(a) for a in node.args),
+    **dict.fromkeys(("min", "atan", "erf"), lambda r, node: all(r.not_negative(a) for a in node.args)),
     "**": _even_power,
 }
 
@@ -477,6 +499,7 @@ def _size_of_choice(r: Reading, node: Node) -> Size:
 
 _SIZES: dict[str, Callable[[Reading, Node], Size]] = {
     "exp": lambda r, node: Size(r.value(node.args[0])),
+    "gamma": lambda r, node: Size(_log_gamma(r, node)),
     "*": lambda r, node: r.size(node.args[0]).plus(r.size(node.args[1])),
     "/": lambda r, node: r.size(node.args[0]).plus(r.size_without_waves(node.args[1]), MINUS),
     "neg": lambda r, node: r.size(node.args[0]),
