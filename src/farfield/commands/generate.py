@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from farfield.commands.options import Flag, Json, Whole, WholeOrNone
+from farfield.reading import read_bytes
 
 CHUNK = 1024  # tokens of a long prompt that are read at once
 
@@ -98,8 +99,8 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
     if file is None:
         return str(prompt)
     try:
-        return Path(file).read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_bytes(file).decode()
+    except UnicodeDecodeError as error:
         raise ValueError(f"The prompt {str(file)!r} cannot be read: {error}") from None
 
 

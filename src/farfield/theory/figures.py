@@ -5,6 +5,7 @@ Curves differ in line and marker before they differ in colour. matplotlib is imp
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,12 +79,22 @@ def save(figure: Any, path: str | Path) -> list[Path]:
     """Write a figure: as PDF where the path ends so, else as PNG and SVG beside each other."""
     target = figure_path(path)
     if target.suffix.lower() == ".pdf":
-        figure.savefig(target, bbox_inches="tight", metadata={"CreationDate": None})
+        write_figure(figure, target, metadata={"CreationDate": None})
         return [target]
     written = [target.with_suffix(".png"), target.with_suffix(".svg")]
-    figure.savefig(written[0], bbox_inches="tight")
-    figure.savefig(written[1], bbox_inches="tight", metadata={"Date": None})
+    write_figure(figure, written[0])
+    write_figure(figure, written[1], metadata={"Date": None})
     return written
+
+
+def write_figure(figure: Any, path: Path, **options: Any) -> None:
+    """Draw a figure, then write it: where the disk is full, matplotlib's own files end in errors of other kinds."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=path.suffix[1:].lower(), bbox_inches="tight", **options)
+    try:
+        path.write_bytes(drawn.getvalue())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def weights_figure(formula: Formula, title: str, path: str | Path | None, *, start: int, terms: int) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from farfield.study.collected import Study
-from farfield.theory.figures import in_tokens, look, one_line, plain, save, style
+from farfield.theory.figures import in_tokens, look, one_line, plain, save, style, write_figure
 
 GREY = {"color": "#7f7f7f", "linestyle": ":", "linewidth": 1.0, "marker": ""}
 NARROW = "-narrow"  # at the end of the name of a figure with one panel a row
@@ -84,10 +84,10 @@ def written(figure: Any, folder: Path, name: str, title: str, caption: str) -> F
     figure.set_layout_engine("none")  # it is laid out: once is enough for all files
     if _one_panel_a_row.get():
         path = folder / f"{name}{NARROW}.svg"
-        figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+        write_figure(figure, path, metadata={"Date": None})
         return Figure(name, title, caption, (), path)
     paths = save(figure, folder / f"{name}.svg")
-    figure.savefig(folder / f"{name}.pdf", bbox_inches="tight", metadata={"CreationDate": None})
+    write_figure(figure, folder / f"{name}.pdf", metadata={"CreationDate": None})
     return Figure(name, title, caption, (*paths, folder / f"{name}.pdf"))
 
 
