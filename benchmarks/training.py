@@ -6,9 +6,10 @@ compared is the median of the processor time of the process (with one thread, ne
 does not count the time that other programs take). GPT-2 has no relative bias; BLOOM has ALiBi, as ours here.
 
 The loops (training_loops.py): ours, the one before it, a bare loop, GPT-2 and BLOOM, with one and two threads, at three
-lengths. Parts that are not asked for keep their last figures when it is saved.
+lengths. Parts that are not asked for keep their last figures when it is saved. Each row of the loops is saved when it
+is there, and a second call goes on where the first was ended.
 
-    python benchmarks/training.py [--parts models,loops,memory] [--repeats 7] [--json] [--save docs/benchmarks]
+    python benchmarks/training.py [--parts models,loops,memory] [--steps 40] [--json] [--save docs/benchmarks]
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,18 +170,26 @@ def lines_of(results: dict[str, Any]) -> list[str]:
 PARTS = {"models": "training", "loops": "loops", "memory": "long_evaluation"}
 
 
-def measured(part: str, options: argparse.Namespace) -> Any:
-    """The figures of one part."""
+def measured(part: str, options: argparse.Namespace, before: Any) -> Iterator[Any]:
+    """The figures of one part, as they grow."""
     if part == "memory":
-        return long_evaluation()
-    if part == "models":
-        return [time_size(size, options.repeats) for size in options.sizes.split(",")]
-    rows = []
-    for threads in loops.THREADS:
-        for length in loops.LENGTHS:
-            rows.append(loops.time_loops(threads, length, options.steps, options.rounds))
-            print(loops.table(rows)[-1], file=sys.stderr, flush=True)
-    return rows
+        yield long_evaluation()
+    elif part == "models":
+        yield [time_size(size, options.repeats) for size in options.sizes.split(",")]
+    else:
+        yield from loop_rows(options, before or [])
+
+
+def loop_rows(options: argparse.Namespace, before: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """The rows of the loops, after each that is new; those that were measured of this very source stay."""
+    places = [(threads, length) for threads in loops.THREADS for length in loops.LENGTHS]
+    rows = {(row["threads"], row["length"]): row for row in before}
+    for place in places:
+        known = rows.get(place, {})
+        if known.get("source") != loops.source_tree() or known.get("steps", 0) < options.steps:
+            rows[place] = loops.time_loops(*place, options.steps)
+            print(loops.table([rows[place]])[-1], file=sys.stderr, flush=True)
+            yield [rows[place] for place in places if place in rows]
 
 
 def page(results: dict[str, Any]) -> str:
@@ -202,8 +212,7 @@ def main() -> None:
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--sizes", default=",".join(ROWS))
-    parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
@@ -211,12 +220,13 @@ def main() -> None:
     if options.save and (options.save / "training.json").exists():
         results |= json.loads((options.save / "training.json").read_text())
     for part in options.parts.split(","):
-        results[PARTS[part]] = measured(part, options)
-        results["measured"][PARTS[part]] = machine()
+        for figures in measured(part, options, results.get(PARTS[part])):
+            results[PARTS[part]] = figures
+            results["measured"][PARTS[part]] = machine()
+            if options.save:
+                (options.save / "training.md").write_text(page(results))
+                (options.save / "training.json").write_text(json.dumps(results, indent=1) + "\n")
     print(json.dumps(results, indent=1) if options.json else page(results))
-    if options.save:
-        (options.save / "training.md").write_text(page(results))
-        (options.save / "training.json").write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,16 +2,16 @@
 
 The loops train the same model on the same samples. A bare loop is forward, backward, clip, step, and nothing else: no
 checkpoints, metrics, signals or agreement among processes. The loop before (commit e4b7305, on transformers' Trainer)
-is taken from the repository's history and runs in a process of its own, because both packages have one name; all others
-take turns in one process. A step is timed from the end of one optimizer step to the end of the next, by the processor
-time of the process; the figure is the fastest round's median. The weights at the end are compared to the bit.
+is taken from the repository's history. Each loop runs in a process of its own, and they take turns: one step of each,
+again and again, so that all see the same machine. A step is timed from the end of one optimizer step to the end of the
+next, by the processor time of its process; a ratio is the median over the turns. The weights at the end are compared to
+the bit.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import itertools
 import json
 import os
 import statistics
@@ -20,7 +20,6 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ TOKENS = 2048  # in an update
 LENGTHS, THREADS = (64, 512, 2048), (1, 2)
 SHAPE = {"layers": 3, "width": 128, "heads": 4, "feed_forward": 512, "vocabulary": 257}
 NAMES = {"old": "old loop", "new": "new loop", "bare": "bare loop", "gpt2": "GPT-2", "bloom": "BLOOM"}
+MARK = "turn: "  # before what a loop tells its parent
 
 
 def changes(length: int, steps: int, tokenizer: str) -> dict[str, Any]:
@@ -46,62 +46,51 @@ def changes(length: int, steps: int, tokenizer: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class Stopwatch:
-    """Notes the processor time after every step of any optimizer."""
+class Turns:
+    """Tells the parent the processor time of every step of any optimizer, and waits until it is this process's turn."""
 
     def __init__(self) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
-        self.moments: list[float] = []
-        register_optimizer_step_post_hook(lambda *_: self.moments.append(time.process_time()))
+        self.began: float | None = None
+        register_optimizer_step_post_hook(self._wait)
 
-    def seconds(self, work: Callable[[], Any]) -> float:
-        """The median time of a step of some work; the first two touch memory."""
-        self.moments.clear()
-        work()
-        return statistics.median(after - before for before, after in itertools.pairwise(self.moments[2:]))
-
-
-def old_child(threads: int, length: int, steps: int, rounds: int, home: str) -> dict[str, Any]:
-    """In a process whose `farfield` is the old one."""
-    import torch
-    from farfield.presets import preset_settings  # type: ignore[import-not-found]
-
-    from farfield.training import train  # type: ignore[attr-defined]
-
-    torch.set_num_threads(threads)
-    watch, settings = Stopwatch(), preset_settings("tiny", corpus="python", **changes(length, steps, "tokeniser"))
-
-    def run(number: int) -> None:
-        train(settings, Path(home) / f"old-{number}", progress=False, log_to="none", say=lambda line: None)
-
-    seconds = min(watch.seconds(lambda number=number: run(number)) for number in range(rounds))
-    return {"seconds": {"old": seconds}, "weights": {"old": file_digest(Path(home) / "old-0")}}
+    def _wait(self, optimizer: Any, *_: Any) -> None:
+        taken = None if self.began is None else time.process_time() - self.began
+        tell({"optimizer": id(optimizer), "seconds": taken})
+        sys.stdin.readline()
+        self.began = time.process_time()
 
 
-def new_child(threads: int, length: int, steps: int, rounds: int, home: str) -> dict[str, Any]:
-    """All but the old loop, taking turns."""
+def tell(what: dict[str, Any]) -> None:
+    print(MARK + json.dumps(what), flush=True)
+
+
+def child(kind: str, threads: int, length: int, steps: int, home: str) -> None:
+    """One of the loops, in a process of its own, which stops after every step until the parent lets it go on."""
     import torch
 
-    from farfield.nn.denormals import flush_denormals
-    from farfield.training.run import train
-    from farfield.training.settings import preset_settings
-
     torch.set_num_threads(threads)
-    watch, settings = Stopwatch(), preset_settings("tiny", corpus="python", **changes(length, steps, "tokenizer"))
-    taken: dict[str, list[float]] = {kind: [] for kind in NAMES if kind != "old"}
-    weights: dict[str, str] = {}
-    for number in range(rounds):
-        run = Path(home) / f"new-{number}"
-        taken["new"].append(
-            watch.seconds(lambda: train(settings, run, progress=False, log_to="none", say=lambda line: None))  # noqa: B023
-        )
+    if kind == "old":
+        from farfield.presets import preset_settings  # type: ignore[import-not-found]
+
+        from farfield.training import train  # type: ignore[attr-defined]
+    else:
+        from farfield.nn.denormals import flush_denormals
+        from farfield.training.run import train
+        from farfield.training.settings import preset_settings
+    name = "tokeniser" if kind == "old" else "tokenizer"
+    settings = preset_settings("tiny", corpus="python", **changes(length, steps, name))
+    Turns()
+    weights = None
+    if kind in ("old", "new"):
+        run = Path(home) / kind
+        train(settings, run, progress=False, log_to="none", say=lambda line: None)
+        weights = file_digest(run)
+    else:
         with flush_denormals():
-            taken["bare"].append(watch.seconds(lambda: weights.update(bare=bare_loop(settings))))
-            for kind in ("gpt2", "bloom"):
-                taken[kind].append(watch.seconds(lambda: rival_loop(kind, settings)))  # noqa: B023
-    weights["new"] = file_digest(Path(home) / "new-0")
-    return {"seconds": {kind: min(times) for kind, times in taken.items()}, "weights": weights}
+            weights = bare_loop(settings) if kind == "bare" else rival_loop(kind, settings)
+    tell({"weights": weights})
 
 
 def bare_loop(settings: Any) -> str:
@@ -133,7 +122,7 @@ def bare_loop(settings: Any) -> str:
 
 
 def rival_loop(kind: str, settings: Any) -> None:
-    """The bare loop with another model of the same sizes, on tokens of no meaning."""
+    """A bare loop with another model of the same sizes, on tokens of no meaning."""
     import torch
     from training import model_of
 
@@ -172,34 +161,81 @@ def old_source(folder: Path) -> Path | None:
     return folder / "src"
 
 
-def time_loops(threads: int, length: int, steps: int, rounds: int) -> dict[str, Any]:
-    """One row: tokens a second of each, and the ratios that matter."""
+def start(kind: str, threads: int, length: int, steps: int, home: str) -> subprocess.Popen[str] | None:
+    """The process of one loop."""
+    source = old_source(Path(home)) if kind == "old" else None
+    if kind == "old" and source is None:
+        return None
+    code = f"import training_loops as t; t.child({kind!r}, {threads}, {length}, {steps}, {home!r})"
+    paths = [str(Path(__file__).parent), *([str(source)] if source else []), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "FARFIELD_CACHE": f"{home}/{kind}"}
+    environment |= {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive", "HF_HUB_OFFLINE": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+
+
+def next_word(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """What a loop tells next: the time of a step, or at its end its weights."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(MARK):
+            return json.loads(line.removeprefix(MARK))
+    raise RuntimeError(f"a loop ended with status {process.wait()}: {process.args}")
+
+
+def time_loops(threads: int, length: int, steps: int) -> dict[str, Any]:
+    """One row: tokens a second of each, and the ratios that matter, by the median over the turns."""
     with tempfile.TemporaryDirectory() as home:
-        answers = []
-        for kind in ("new_child", "old_child"):
-            source = old_source(Path(home)) if kind == "old_child" else None
-            if kind == "old_child" and source is None:
-                continue
-            call = f"t.{kind}({threads}, {length}, {steps}, {rounds}, {home!r})"
-            code = f"import json, training_loops as t; print(json.dumps({call}))"
-            paths = [str(Path(__file__).parent), *([str(source)] if source else []), os.environ.get("PYTHONPATH", "")]
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "FARFIELD_CACHE": home}
-            environment |= {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive", "HF_HUB_OFFLINE": "1"}
-            done = subprocess.run(
-                [sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True
-            )
-            if done.returncode:
-                raise RuntimeError(done.stderr)
-            answers.append(json.loads(done.stdout.splitlines()[-1]))
-    seconds = {kind: value for answer in answers for kind, value in answer["seconds"].items()}
-    weights = {kind: value for answer in answers for kind, value in answer["weights"].items()}
+        running = {kind: start(kind, threads, length, steps, home) for kind in NAMES}
+        live = {kind: process for kind, process in running.items() if process is not None}
+        said: dict[str, list[dict[str, Any]]] = {kind: [] for kind in live}
+        weights: dict[str, str] = {}
+        try:
+            for kind, process in live.items():  # one after the other, to the end of their first step
+                said[kind].append(next_word(process))
+            while live:
+                for kind, process in list(live.items()):
+                    assert process.stdin is not None
+                    process.stdin.write("\n")
+                    process.stdin.flush()
+                    told = next_word(process)
+                    if "weights" in told:
+                        weights |= {kind: told["weights"]} if told["weights"] else {}
+                        del live[kind]
+                    else:
+                        said[kind].append(told)
+        finally:
+            for process in live.values():
+                process.kill()
+    # the measurement before a run has an optimizer of its own; the last is the run's; the first two steps touch memory
+    steps_of = {
+        kind: [told["seconds"] for told in words if told["optimizer"] == words[-1]["optimizer"]][2:]
+        for kind, words in said.items()
+    }
+    seconds = {kind: statistics.median(times) for kind, times in steps_of.items()}
+    ratio = {
+        kind: statistics.median(theirs / ours for theirs, ours in zip(times, steps_of["new"], strict=False))
+        for kind, times in steps_of.items()
+        if kind != "new"
+    }
     return {
         "threads": threads,
         "length": length,
+        "steps": steps,
+        "source": source_tree(),
+        "load": round(os.getloadavg()[0], 2),
         "tokens_per_second": {kind: round(TOKENS / value, 1) for kind, value in seconds.items()},
-        "ratio": {kind: round(value / seconds["new"], 3) for kind, value in seconds.items() if kind != "new"},
+        "ratio": {kind: round(value, 3) for kind, value in ratio.items()},
         "weights": weights,
     }
+
+
+def source_tree() -> str:
+    """Which source was measured: git's name of `src` as it is committed."""
+    asked = ["git", "rev-parse", "HEAD:src"]
+    return subprocess.run(asked, cwd=Path(__file__).parent, capture_output=True, text=True).stdout.strip()[:12]
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:

@@ -23,6 +23,7 @@ VERBS = {
     "explore": ("All of this in the browser.", "explore"),
     "cite": ("BibTeX for Farfield and the paper.", "cite"),
     "train": ("Train a language model with any encoding.", "train --encoding type1 --out runs/type1"),
+    "replace": ("Another encoding in a model of transformers.", 'replace gpt2 --encoding "-k*t" --out gpt2-alibi'),
     "generate": ("Write on, with a bounded cache.", 'generate runs/type1 --prompt "def " --epsilon 1e-3'),
     "serve": ("Answer programs that speak OpenAI's completions.", "serve runs/type1"),
     "evaluate": ("Perplexity against length, 1x to 18x.", "evaluate runs/type1 --figure perplexity.pdf"),

@@ -36,7 +36,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)[ \t]*([^\n]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 SHELLS = ("", "bash", "console")
-MODEL_VERBS = ("train", "evaluate", "receptive", "speed", "generate")  # run in this process: torch is imported once
+# run in this process: torch is imported once
+MODEL_VERBS = ("train", "replace", "evaluate", "receptive", "speed", "generate")
 SETTINGS = {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 SETTINGS["FARFIELD_TIME"] = "600"  # what a page shows does not depend on the speed of the machine
 NUMBER = re.compile(r"[+-]?\d[\d,]*\.?\d*(?:e[+-]?\d+)?")

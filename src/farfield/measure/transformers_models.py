@@ -21,6 +21,8 @@ from farfield.formula import Formula
 from farfield.measure.inputs import AttentionInputs, narrower
 from farfield.measure.models import Model, Visit, Window
 from farfield.measure.own_attention import OWN, attended, own_bias
+from farfield.nn.bias import Bias
+from farfield.nn.learned_heads import LearnedHead, learned_heads
 from farfield.training.pretrained import quiet_transformers
 
 NAME = "farfield-measured"  # under which transformers knows the attention that is looked at
@@ -184,7 +186,12 @@ class TransformersModel(Model):
     def _our_attention(self, window: Window) -> Iterator[None]:
         with ExitStack() as undo:
             own = [module for module in self.network.modules() if type(module).__name__ in OWN]
-            if own:
+            replaced = [module for module in self.network.modules() if hasattr(module, "attended")]
+            if replaced:
+                for module in replaced:
+                    module.attend = _attend
+                    undo.callback(delattr, module, "attend")
+            elif own:
                 for module in own:
                     module.forward = partial(_in_place, OWN[type(module).__name__], module)
                     undo.callback(delattr, module, "forward")
@@ -195,10 +202,18 @@ class TransformersModel(Model):
             yield
 
     def formula_of(self, layer: int, head: int) -> tuple[Formula, dict[str, float]] | None:
-        bias = own_bias(self.network)
-        return None if bias is None else (bias.formula, bias.values_of(head, 0))
+        bias = getattr(self.network, "farfield_bias", None) or own_bias(self.network)
+        return (bias.formula, bias.values_of(head, layer)) if isinstance(bias, Bias) else None
+
+    def has_bias(self) -> bool:
+        return hasattr(self.network, "farfield_bias") or super().has_bias()
+
+    def learned_heads(self) -> list[LearnedHead]:
+        return learned_heads(getattr(self.network, "farfield_bias", None))
 
     def attention_scores(self, length: int) -> int:
+        if hasattr(self.network, "farfield_bias"):
+            return 0
         if _computes_by(self.network, "sdpa") and own_bias(self.network) is None:
             return 0
         return 3 * self.heads  # the scores, the masked scores, the softmax
@@ -249,8 +264,9 @@ def _attend(module: Any, q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor
     window, visit = _watched.get()
     own = given.get("sliding_window")
     scale = given.get("scaling")
+    more = getattr(module, "farfield_bias", None)  # of `add_bias` or `replace`
     inputs = AttentionInputs(
-        q, k, v, None,
+        q, k, v, None if more is None or more.bias is None else more.bias(k.shape[2]).detach().to(q.device),
         scale=q.shape[3] ** -0.5 if scale is None else float(scale),
         window=narrower(window, own, q.shape[1]),
         own=own,

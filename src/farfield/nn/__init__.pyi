@@ -20,4 +20,5 @@ from .decoder.model import FarfieldForCausalLM as FarfieldForCausalLM
 from .decoder.model import FarfieldForSequenceClassification as FarfieldForSequenceClassification
 from .decoder.positions import Rope as Rope
 from .decoder.positions import Sinusoidal as Sinusoidal
+from .decoder.replaced import replace as replace
 from .denormals import flush_denormals as flush_denormals

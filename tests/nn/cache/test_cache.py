@@ -417,3 +417,22 @@ def test_a_mistake_is_one_sentence(arguments, sentence, capsys):
         main(["generate", *arguments])
     assert end.value.code == 2
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["each", "one", "groups"])
+def test_heads_of_falcon_are_cut_as_falcon_cuts_them(kind):
+    from transformers import FalconConfig
+    from transformers.models.falcon.modeling_falcon import FalconAttention
+
+    from farfield.nn.cache.bounded import falcon_heads
+
+    options = {
+        "each": {"multi_query": False},
+        "one": {"multi_query": True},
+        "groups": {"new_decoder_architecture": True, "num_kv_heads": 3},
+    }[kind]
+    sizes = {"hidden_size": 24, "num_attention_heads": 6, "num_hidden_layers": 1, "vocab_size": 11}
+    module = FalconAttention(FalconConfig(**sizes, alibi=True, **options), 0)
+    mixed = module.query_key_value(torch.randn(2, 5, 24))
+    for ours, theirs in zip(falcon_heads(module, mixed), module._split_heads(mixed), strict=True):
+        assert torch.equal(ours, theirs.transpose(1, 2).expand(-1, 6, -1, -1))

@@ -74,6 +74,10 @@ def test_packed_texts_are_what_they_are_alone(encoding):
     positions = torch.cat([torch.arange(7), torch.arange(12), torch.arange(1)])[None].expand(2, -1)
     alone = [model(IDS[:, a:b]).logits for a, b in ((0, 7), (7, 19), (19, 20))]
     torch.testing.assert_close(model(IDS, position_ids=positions).logits, torch.cat(alone, 1))
+    bounds = torch.tensor([0, 7, 19, 20], dtype=torch.int32)
+    torch.testing.assert_close(model(IDS[:1], cu_seq_lens_q=bounds).logits, torch.cat(alone, 1)[:1])
+    with pytest.raises(TypeError, match="'cu_seq_lens'"):
+        model(IDS[:1], cu_seq_lens=bounds)
     plain = torch.arange(20)[None].expand(2, -1)
     torch.testing.assert_close(model(IDS, position_ids=plain).logits, model(IDS).logits)
     with pytest.raises(ValueError, match="begin again at 0"):
@@ -122,6 +126,14 @@ def test_a_sliding_cache_is_a_window():
     cache.layers = [DynamicSlidingWindowLayer(sliding_window=6) for _ in range(2)]
     parts = [model(IDS[:, a:b], past_key_values=cache).logits for a, b in ((0, 9), (9, 10), (10, 20))]
     torch.testing.assert_close(torch.cat(parts, 1), model(IDS, window=6).logits)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="transformers moves offloaded caches by CUDA's streams")
+@pytest.mark.parametrize("name", ["offloaded", "offloaded_static"])
+def test_offloaded_caches_generate_the_same(name):
+    model = tiny().cuda()
+    want = model.generate(IDS.cuda(), max_new_tokens=5, do_sample=False)
+    assert torch.equal(model.generate(IDS.cuda(), max_new_tokens=5, do_sample=False, cache_implementation=name), want)
 
 
 @pytest.mark.filterwarnings("ignore")

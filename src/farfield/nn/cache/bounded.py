@@ -22,6 +22,25 @@ from transformers.models.mpt.modeling_mpt import MptAttention
 from farfield.nn.cache.cache import BoundedCache
 from farfield.nn.cache.sources import biases_of
 from farfield.nn.cache.windowed import WindowedCache, own_windows
+from farfield.nn.decoder.interface import attention_layers
+
+
+def split_heads(mixed: Tensor, groups: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values (batch, heads, tokens, width) of one map whose heads stand in groups that share a key.
+
+    Each group holds its queries, then its key, then its value, as BLOOM and Falcon have it.
+    """
+    x = mixed.unflatten(2, (groups, -1, width))
+    heads = x.shape[3] - 2
+    parts = x[:, :, :, :heads], x[:, :, :, heads : heads + 1], x[:, :, :, heads + 1 :]
+    q, k, v = (part.expand(-1, -1, -1, heads, -1).flatten(2, 3).transpose(1, 2) for part in parts)
+    return q, k, v
+
+
+def falcon_heads(module: Any, mixed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Those of Falcon in any of its generations: heads in groups, all in one group, or each for itself."""
+    groups = module.num_kv_heads if module.new_decoder_architecture else 1 if module.multi_query else module.num_heads
+    return split_heads(mixed, groups, module.head_dim)
 
 
 class BoundedBloomAttention(BloomAttention):
@@ -43,7 +62,7 @@ class BoundedBloomAttention(BloomAttention):
                 hidden_states, residual, alibi, attention_mask, layer_past, use_cache, output_attentions, **kwargs
             )
         _refuse_weights(output_attentions)
-        q, k, v = self._reshape(self.query_key_value(hidden_states))
+        q, k, v = split_heads(self.query_key_value(hidden_states), self.num_heads, self.head_dim)
         y = layer_past.attend(q, k, v, self.layer_idx, layer_past.given_mask, self.inv_norm_factor)
         y = self.dense(y.transpose(1, 2).reshape(hidden_states.shape))
         return residual + torch.dropout(y, self.hidden_dropout, self.training), None
@@ -92,14 +111,29 @@ class BoundedFalconAttention(FalconAttention):
                 position_embeddings, **kwargs,
             )  # fmt: skip
         _refuse_weights(output_attentions)
-        split = self._split_heads(self.query_key_value(hidden_states))
-        q, k, v = (x.transpose(1, 2).expand(-1, self.num_heads, -1, -1) for x in split)
+        q, k, v = falcon_heads(self, self.query_key_value(hidden_states))
         y = layer_past.attend(q, k, v, self.layer_idx, layer_past.given_mask, self.inv_norm_factor)
         return self.dense(y.transpose(1, 2).reshape(*hidden_states.shape[:2], -1)), None
 
 
 def prepare(model: Any) -> None:
-    """Let a BLOOM, MPT or Falcon model take a bounded cache; a farfield model can already."""
+    """Let a BLOOM, MPT or Falcon model, or one with a replaced encoding, take a bounded cache; ours can already."""
+    if model.config.model_type == "farfield-replaced":
+        layers = attention_layers(model)
+
+        def hand_over(decoder: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            given = kwargs.get("past_key_values")
+            cache = given if isinstance(given, BoundedCache) else None
+            if cache is not None:
+                cache.asked_later = True
+                _note_mask(decoder, args, kwargs)
+            for layer in layers:
+                layer.farfield_bias.cache = cache
+
+        if not getattr(model, "takes_bounded_cache", False):
+            model.takes_bounded_cache = True
+            model.base_model.register_forward_pre_hook(hand_over, with_kwargs=True)
+        return
     known = {
         BloomAttention: BoundedBloomAttention,
         MptAttention: BoundedMptAttention,
@@ -130,7 +164,6 @@ def bound(model: Any, epsilon: float | str = 1e-3, **options: Any) -> Any:
         prepare(model)
         make = partial(BoundedCache, model, epsilon, **options)
     make()  # refuses what cannot be certified, now and not at the first token
-    original = type(model)._prepare_cache_for_generation
 
     def new_cache() -> Any:
         model.bounded_cache = make()
@@ -145,27 +178,24 @@ def bound(model: Any, epsilon: float | str = 1e-3, **options: Any) -> Any:
             _note_mask(decoder, args, kwargs)
         return args, kwargs
 
-    def prepare_cache(
-        self: Any, generation_config: Any, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> Any:
-        chosen = generation_config.cache_implementation is not None or generation_config.use_cache is False
-        if model_kwargs.get("past_key_values") is None and not chosen:
-            model_kwargs["past_key_values"] = new_cache()
-        return original(self, generation_config, model_kwargs, *args, **kwargs)
+    def generate(self: Any, inputs: Any = None, generation_config: Any = None, *args: Any, **kwargs: Any) -> Any:
+        settings = self.generation_config if generation_config is None else generation_config
+        chosen = kwargs.get("cache_implementation", settings.cache_implementation) is not None
+        refused = kwargs.get("use_cache", settings.use_cache) is False
+        if kwargs.get("past_key_values") is None and not chosen and not refused:
+            kwargs["past_key_values"] = new_cache()
+        return type(self).generate(self, inputs, generation_config, *args, **kwargs)
 
     model.new_bounded_cache = new_cache
     for settings in (model.config, model.generation_config):  # MPT's say that it should generate without any cache
         settings.use_cache = True
-    model._prepare_cache_for_generation = MethodType(prepare_cache, model)
-    if windowed or model.config.model_type in (
-        "bloom",
-        "mpt",
-        "falcon",
-    ):  # ours takes texts of any length with the usual cache too
+    model.generate = MethodType(generate, model)
+    other = model.config.model_type in ("bloom", "mpt", "falcon", "farfield-replaced")
+    if windowed or other:  # ours takes texts of any length with the usual cache too
         if (before := getattr(model, "_gives_bounded_cache", None)) is not None:
             before.remove()
-        decoder = model.base_model if windowed else getattr(model, "transformer", model)
-        model._gives_bounded_cache = decoder.register_forward_pre_hook(give_cache, with_kwargs=True)
+        decoder = model.base_model
+        model._gives_bounded_cache = decoder.register_forward_pre_hook(give_cache, with_kwargs=True, prepend=True)
     model.bounded_cache = None
     return model
 

@@ -9,6 +9,7 @@ from transformers import AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
 
 from farfield import zoo
+from farfield.nn.decoder import replaced_config as replaced_config  # makes models with another encoding known
 
 LARGEST = 1 << 20  # of any size in a configuration: config.json is untrusted input
 

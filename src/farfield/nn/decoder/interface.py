@@ -53,6 +53,10 @@ def attend(
     if not kwargs.get("is_causal", getattr(module, "is_causal", True)):
         raise ValueError("attn_implementation='farfield' is causal; this layer is not")
     more: DistanceBias | None = getattr(module, "farfield_bias", None)
+    if (cache := getattr(more, "cache", None)) is not None:
+        k, v = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
+        out = cache.attend(query, k, v, module.layer_idx, cache.given_mask, scaling)
+        return out.transpose(1, 2).contiguous(), None
     keys = key.shape[2]
     window, sink, bias = sliding_window, s_aux, None
     if more is not None:
@@ -63,6 +67,12 @@ def attend(
     mask = token_mask(attention_mask, query.shape[2], keys)
     out = attention(query, key, value, bias, window=window, mask=mask, sink=sink, softcap=softcap, scale=scaling)
     return out.transpose(1, 2).contiguous(), None
+
+
+def attention_layers(model: Any) -> list[nn.Module]:
+    """The attention modules of a model of transformers, by what all of them have."""
+    known = ("head_dim", "head_size")  # the second is GPT-NeoX's
+    return [m for m in model.modules() if hasattr(m, "layer_idx") and any(hasattr(m, name) for name in known)]
 
 
 def add_bias(
@@ -85,11 +95,11 @@ def add_bias(
     Returns:
         The same model, which attends with farfield's attention from now on.
     """
-    layers = [m for m in model.modules() if hasattr(m, "layer_idx") and hasattr(m, "head_dim")]
+    layers = attention_layers(model)
     if not layers:
         raise ValueError(f"{type(model).__name__} has no attention layers that transformers' AttentionInterface knows")
     heads = model.config.get_text_config().num_attention_heads
-    width = layers[0].head_dim
+    width: Any = getattr(layers[0], "head_dim", None) or getattr(layers[0], "head_size", None)
     bias = bias_of(encoding, heads, width, parameters)
     if bias is None:
         raise ValueError(f"the encoding {encoding!r} is no bias by distance")

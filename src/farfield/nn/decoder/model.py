@@ -34,7 +34,7 @@ from farfield.nn.decoder.config import FarfieldConfig
 from farfield.nn.decoder.layers import DecoderLayer, Dropout, Placement, Window
 from farfield.nn.decoder.layers import Position as Position
 from farfield.nn.decoder.loss import token_losses, vocabulary_loss
-from farfield.nn.decoder.model_inputs import check_targets, packed_texts, token_mask
+from farfield.nn.decoder.model_inputs import check_targets, packed_positions, packed_texts, token_mask
 
 
 class FarfieldDecoder(PreTrainedModel):
@@ -55,9 +55,9 @@ class FarfieldDecoder(PreTrainedModel):
         self._add_parts(config)
         with torch.random.fork_rng(devices=[]):  # the other weights start alike whatever the encoding draws
             self.position = Position(config)
-        for p in self.position.parameters():
-            p._is_hf_initialized = p.device.type != "meta"
+        self.drawn = all(p.device.type != "meta" for p in self.position.parameters())
         self.post_init()
+        self.drawn = False
 
     def _add_parts(self, config: FarfieldConfig) -> None:
         """What a model with a head has besides."""
@@ -67,10 +67,6 @@ class FarfieldDecoder(PreTrainedModel):
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         self.embedding = value
-
-    def get_output_embeddings(self) -> None:
-        """None: the input embedding is the output embedding, and there is no second module to tie."""
-        return
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -85,10 +81,13 @@ class FarfieldDecoder(PreTrainedModel):
             init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 init.zeros_(module.bias)
+        elif self.drawn:  # the encoding was drawn when it was made; again only where a checkpoint has no such weight
+            return
         elif isinstance(bias := self.position.bias, Bias) and module is bias.learned:
-            for name, rule in bias.rules.items():  # drawn when it was made; again where a checkpoint has no such weight
-                if not getattr(module[name], "_is_hf_initialized", False):
-                    start(module[name], rule)
+            for name, rule in bias.rules.items():
+                drawn = torch.empty_like(module[name])
+                start(drawn, rule)
+                init.copy_(module[name], drawn)  # which leaves alone what a checkpoint gave
             bias.keep_in_range()
         elif isinstance(module, T5Bias):
             init.zeros_(module.table)
@@ -177,11 +176,13 @@ class FarfieldDecoder(PreTrainedModel):
         cache_position: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         window: Window = None,
+        **packing: Any,
     ) -> BaseModelOutputWithPast | tuple[Any, ...]:
         """The states of each token; arguments as for `FarfieldForCausalLM`."""
         x, more = self._run(
             False, use_cache, past_key_values, output_attentions, output_hidden_states, input_ids=input_ids,
-            inputs_embeds=inputs_embeds, attention_mask=attention_mask, position_ids=position_ids, window=window,
+            inputs_embeds=inputs_embeds, attention_mask=attention_mask, window=window,
+            position_ids=packed_positions(position_ids, packing),
         )  # fmt: skip
         return self._answer(BaseModelOutputWithPast(last_hidden_state=x, **more), return_dict)
 
@@ -190,6 +191,23 @@ class FarfieldForCausalLM(FarfieldDecoder, GenerationMixin):
     """The decoder and its loss. With labels it keeps no logits, which is what saves the memory."""
 
     accepts_loss_kwargs = True
+
+    @property
+    def base_model(self) -> FarfieldDecoder:
+        """The decoder without the loss: the same modules as a model of its own, whatever `forward` was put on this."""
+        decoder = FarfieldDecoder.__new__(FarfieldDecoder)
+        decoder.__dict__.update({name: value for name, value in self.__dict__.items() if name != "forward"})
+        return decoder
+
+    def get_output_embeddings(self) -> nn.Linear:
+        """The input embedding as the linear map that gives the logits."""
+        words, width = self.embedding.weight.shape
+        head = nn.Linear(width, words, bias=False, device="meta")
+        head.weight = self.embedding.weight
+        return head
+
+    def set_output_embeddings(self, value: nn.Module) -> None:
+        self.embedding.weight = value.weight
 
     def forward(  # type: ignore[override]
         self,
@@ -210,6 +228,7 @@ class FarfieldForCausalLM(FarfieldDecoder, GenerationMixin):
         output_attentions: bool | None = None,
         cache_position: Tensor | None = None,
         token_type_ids: Tensor | None = None,
+        **packing: Any,
     ) -> CausalLMOutputWithPast | tuple[Any, ...]:
         """As for every causal model of transformers, and:
 
@@ -217,6 +236,8 @@ class FarfieldForCausalLM(FarfieldDecoder, GenerationMixin):
         shift_labels: the same, moved already: what should follow each token.
         past_key_values: what came before, also with labels and in training.
         position_ids: may begin again at 0 within a row: packed texts do not see each other.
+        packing: cu_seq_lens_q, where the packed texts of one row begin and the last ends, if not by position_ids; what
+            collators hand over besides (cu_seq_lens_k, max_length_q, max_length_k, seq_idx) says the same again.
         num_items_in_batch: how many labels the whole batch has, of which this is a part: divides the sum of the losses.
         output_attentions: also the weights, for short texts.
         window: attend to the last so many tokens only (an integer, or one for each head).
@@ -228,8 +249,8 @@ class FarfieldForCausalLM(FarfieldDecoder, GenerationMixin):
             targets = nn.functional.pad(labels[:, 1:], (0, 1), value=-100)
         x, more = self._run(
             targets is not None, use_cache, past_key_values, output_attentions, output_hidden_states,
-            input_ids=input_ids, inputs_embeds=inputs_embeds, attention_mask=attention_mask, position_ids=position_ids,
-            window=window, sample_seeds=sample_seeds,
+            input_ids=input_ids, inputs_embeds=inputs_embeds, attention_mask=attention_mask, window=window,
+            position_ids=packed_positions(position_ids, packing), sample_seeds=sample_seeds,
         )  # fmt: skip
         if targets is None:
             kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep

@@ -5,12 +5,13 @@ Shapes: B samples, N tokens, S texts.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 IGNORED = -100
+PACKING = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx"}  # of flash attention and others
 
 
 def token_mask(attention_mask: Tensor | None, new: int, keys: int) -> Tensor | None:
@@ -84,6 +85,17 @@ def packed_texts(position_ids: Tensor | None, mask: Tensor | None, past: int) ->
     column = torch.arange(len(flat), device=flat.device) - first[row]
     lengths = torch.bincount(row)
     return Packed(row, column, torch.arange(int(lengths.max()), device=flat.device) < lengths[:, None])
+
+
+def packed_positions(position_ids: Tensor | None, packing: dict[str, Any]) -> Tensor | None:
+    """Positions that begin again with each packed text of one row, if only the bounds of the texts are given."""
+    if unknown := sorted(packing.keys() - PACKING):
+        raise TypeError(f"the model got an unexpected argument {unknown[0]!r}")
+    bounds = packing.get("cu_seq_lens_q")
+    if position_ids is not None or bounds is None:
+        return position_ids
+    place = torch.arange(int(bounds[-1]), device=bounds.device)
+    return (place - bounds[torch.searchsorted(bounds, place, right=True) - 1])[None]
 
 
 def check_targets(targets: Tensor, words: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from farfield.study.collected import Study
-from farfield.theory.figures import in_tokens, look, one_line, plain, save, style, write_figure
+from farfield.theory.figures import in_tokens, look, one_line, plain, save, style
 
 GREY = {"color": "#7f7f7f", "linestyle": ":", "linewidth": 1.0, "marker": ""}
 NARROW = "-narrow"  # at the end of the name of a figure with one panel a row
@@ -83,12 +83,9 @@ def written(figure: Any, folder: Path, name: str, title: str, caption: str) -> F
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # it is laid out: once is enough for all files
     if _one_panel_a_row.get():
-        path = folder / f"{name}{NARROW}.svg"
-        write_figure(figure, path, metadata={"Date": None})
-        return Figure(name, title, caption, (), path)
-    paths = save(figure, folder / f"{name}.svg")
-    write_figure(figure, folder / f"{name}.pdf", metadata={"CreationDate": None})
-    return Figure(name, title, caption, (*paths, folder / f"{name}.pdf"))
+        return Figure(name, title, caption, (), *save(figure, folder / f"{name}{NARROW}.svg"))
+    paths = save(figure, *(folder / f"{name}.{kind}" for kind in ("png", "svg", "pdf")))
+    return Figure(name, title, caption, tuple(paths))
 
 
 def look_of(study: Study, encoding: str, **other: Any) -> dict[str, Any]:

@@ -14,6 +14,8 @@ and a certificate is a claim, or made of certificates:
     "sum"      b is a sum of weights, and each of them has a certificate of convergence
     "part"     b is a sum of weights, none negative, and the one at `index` has a certificate of divergence
     "classes"  with t = modulus * n + r: all classes have a certificate of convergence, or one of divergence
+    "sparse"   with t = base ** n - shift, or n ** power - shift where the base is 0: `on` is about the weights there,
+               `off` about all others; both converge, or one diverges (`off` along one residue class: sparse.py)
 
 Numbers are exact texts: decimals or quotients p/q; `from` is an integer or exp(...) of one, nested.
 """
@@ -26,9 +28,10 @@ from fractions import Fraction
 from typing import Any
 
 from farfield.formula import Formula, FormulaError, parse
+from farfield.theory.checker.sparse import MAX_BASE, MAX_POWER, SparseSet
 
 BOUNDS = ("upper", "lower", "mean")
-KINDS = (*BOUNDS, "finite", "sum", "part", "classes")
+KINDS = (*BOUNDS, "finite", "sum", "part", "classes", "sparse")
 MAX_TEXT = 4000  # characters of one number
 MAX_DEPTH = 8
 MAX_MODULUS = 64
@@ -116,7 +119,27 @@ class ClassesClaim:
         return {"claim": "classes", "modulus": self.modulus, "classes": classes}
 
 
-Certificate = Claim | SumClaim | PartClaim | ClassesClaim
+@dataclass(frozen=True)
+class SparseClaim:
+    """The distances of a sparse set, and all others; None where nothing is claimed."""
+
+    where: SparseSet
+    on: Certificate | None
+    off: Certificate | None
+
+    @property
+    def proves(self) -> str:
+        """Divergence if one of the two diverges, otherwise convergence of both."""
+        return "diverges" if any(c is not None and c.proves == "diverges" for c in (self.on, self.off)) else "converges"
+
+    def json(self) -> dict[str, Any]:
+        """The certificate as plain data."""
+        parts = {"on": self.on, "off": self.off}
+        numbers = {"base": self.where.base, "power": self.where.power, "shift": self.where.shift}
+        return {"claim": "sparse", **numbers, **{k: None if c is None else c.json() for k, c in parts.items()}}
+
+
+Certificate = Claim | SumClaim | PartClaim | ClassesClaim | SparseClaim
 
 
 # ---------------------------------------------------------------------------------------------------- reading
@@ -142,6 +165,12 @@ def read(data: Any, nesting: int = 0) -> Certificate:
         if len(classes) != modulus:
             raise ValueError(f"a certificate with the modulus {modulus} has as many classes, not {len(classes)}")
         return ClassesClaim(modulus, tuple(None if c is None else read(c, nesting + 1) for c in classes))
+    if kind == "sparse":
+        base, power = _whole(data, "base", 0, MAX_BASE), _whole(data, "power", 0, MAX_POWER)
+        if (base < 2) == (power < 2) or base == 1 or power == 1:
+            raise ValueError("a sparse certificate has a base of 2 or more and the power 0, or the other way round")
+        parts = [None if (c := _entry(data, key)) is None else read(c, nesting + 1) for key in ("on", "off")]
+        return SparseClaim(SparseSet(base, power, _whole(data, "shift", 0, MAX_BASE)), *parts)
     return _read_claim(kind, data)
 
 

@@ -20,7 +20,16 @@ from flint import ctx
 from farfield.formula import Formula, Node, number
 from farfield.formula.tree import substitute
 from farfield.theory.checker import constants, monomials
-from farfield.theory.checker.claims import Certificate, Claim, ClassesClaim, PartClaim, Place, SumClaim, read
+from farfield.theory.checker.claims import (
+    Certificate,
+    Claim,
+    ClassesClaim,
+    PartClaim,
+    Place,
+    SparseClaim,
+    SumClaim,
+    read,
+)
 from farfield.theory.checker.constants import UnknownError, rational, sign
 from farfield.theory.checker.expansions import Effort
 from farfield.theory.checker.monomials import exponentials
@@ -83,7 +92,9 @@ def _claims(claim: Certificate) -> Iterator[Claim]:
         yield from _claims(inner)
 
 
-def _inner(claim: SumClaim | PartClaim | ClassesClaim) -> list[Certificate]:
+def _inner(claim: SumClaim | PartClaim | ClassesClaim | SparseClaim) -> list[Certificate]:
+    if isinstance(claim, SparseClaim):
+        return [c for c in (claim.on, claim.off) if c is not None]
     if isinstance(claim, SumClaim):
         return list(claim.parts)
     return [claim.part] if isinstance(claim, PartClaim) else [c for c in claim.classes if c is not None]
@@ -97,6 +108,8 @@ def _examine(formula: Formula, claim: Certificate, start: int, effort: Effort) -
         yield _proven(formula, claim, effort)
     elif isinstance(claim, ClassesClaim):
         yield from _examine_classes(formula, claim, start, effort)
+    elif isinstance(claim, SparseClaim):
+        yield from _examine_sparse(formula, claim, start, effort)
     else:
         parts = [replace(formula, node=n, source="") for n in summands(formula)]
         if isinstance(claim, SumClaim):
@@ -130,6 +143,25 @@ def _examine_classes(formula: Formula, claim: ClassesClaim, start: int, effort: 
         first = max(0, -((r - start) // claim.modulus))
         for step in _examine(residue_class(formula, claim.modulus, r), one, first, effort):
             yield f"with t = {claim.modulus}*n + {r}: {step}"
+
+
+def _examine_sparse(formula: Formula, claim: SparseClaim, start: int, effort: Effort) -> Iterator[str]:
+    one, said = claim.where, Formula(claim.where.node)
+    if claim.proves == "converges" and (claim.on is None or claim.off is None):
+        raise RefusedError("the series converges only if it does on the set and off it")
+    if claim.on is not None and claim.on.proves == claim.proves:
+        for step in _examine(one.along(formula), claim.on, one.first(start), effort):
+            yield f"on the set, with {said} for t: {step}"
+        if claim.proves == "diverges":
+            return
+    assert claim.off is not None
+    rest = one.resolved(formula, False)
+    if claim.proves == "converges":
+        yield from (f"off the set: {step}" for step in _examine(rest, claim.off, start, effort))
+        return
+    m, r = one.outside
+    for step in _examine(residue_class(rest, m, r), claim.off, max(1, -((r - start) // m)), effort):
+        yield f"off the set, with t = {m}*n + {r}: {step}"
 
 
 def residue_class(formula: Formula, modulus: int, r: int) -> Formula:

@@ -9,8 +9,8 @@ from flint import arb, ctx, fmpq
 
 from farfield.formula import Node, build, number
 from farfield.formula.sentence import Sentence, joined, say
-from farfield.formula.tree import T
-from farfield.theory.checker.claims import Certificate, Claim, PartClaim, Place, SumClaim, read
+from farfield.formula.tree import T, substitute
+from farfield.theory.checker.claims import Certificate, Claim, PartClaim, Place, SparseClaim, SumClaim, read
 
 _B, _Q = build.applied("b"), build.applied("q")
 
@@ -24,6 +24,10 @@ def wording(certificate: Certificate | Any) -> Sentence:
         parts = [say(f"summand {i + 1}: ", wording(c)) for i, c in enumerate(claim.parts)]
     elif isinstance(claim, PartClaim):
         parts = [say(f"summand {claim.index + 1}: ", wording(claim.part))]
+    elif isinstance(claim, SparseClaim):
+        there = build.relation(T, "=", substitute(claim.where.node, {"t": build.name("n")}))
+        named = [(say("at ", there), claim.on), (say("elsewhere"), claim.off)]
+        parts = [say(place, ": ", wording(c)) for place, c in named if c is not None]
     else:
         classes = [(_residue(claim.modulus, r), c) for r, c in enumerate(claim.classes)]
         parts = [say(residue, ": ", wording(c)) for residue, c in classes if c is not None]

@@ -22,6 +22,7 @@ _MISSING = {
     "sum": "its certificate treats the summands of the weight one by one, which the Coq library does not do",
     "part": "its certificate treats the summands of the weight one by one, which the Coq library does not do",
     "classes": "its certificate treats residue classes of distances one by one, which the Coq library does not do",
+    "sparse": "its certificate treats a sparse set of distances apart, which the Coq library does not do",
 }
 _HEADER = f"""\
 (* Written by Farfield. Needs version {LIBRARY_VERSION} of Farfield's Coq library, and Coq 8.16 with two libraries:

@@ -15,7 +15,7 @@ from typing import Any
 from flint import ctx, fmpz
 
 from farfield.formula import Node, build
-from farfield.theory.errors import UndecidedError
+from farfield.theory.errors import UndecidedError, UndefinedError
 
 LONGEST = 1 << 20  # bits of an integer that is written out
 _FUNCTIONS = ("atan", "erf", "gamma")
@@ -450,8 +450,8 @@ def _substituted_atom(atom: Atom, e: Fraction, name: str, value: Const) -> Const
     if name not in atom.parameters:
         return Const({((atom, e),): Fraction(1)})
     inside = value if atom.kind == "param" else substitute(atom.made_of, name, value)
-    if not inside.terms and (atom.kind in ("log", "sum") or (e < 0 and atom.kind in ("param", "abs"))):
-        raise UndecidedError("a constant becomes undefined")
+    if not inside.terms and (atom.kind == "log" or (e < 0 and atom.kind in ("param", "abs", "sum"))):
+        raise UndefinedError("a constant becomes undefined")
     if atom.kind in ("param", "sum"):
         return power(inside, e)
     if atom.kind == "abs":
@@ -460,7 +460,7 @@ def _substituted_atom(atom: Atom, e: Fraction, name: str, value: Const) -> Const
         from farfield.theory.exact.signs import sign
 
         if sign(inside) <= 0:
-            raise UndecidedError("a constant becomes undefined")
+            raise UndefinedError("a constant becomes undefined")
     new = {"exp": exp, "log": log, "floor": floor}.get(atom.kind)
     if atom.kind in _FUNCTIONS:
         new = functools.partial(function, atom.kind)
@@ -477,7 +477,7 @@ def node(c: Const) -> Node:
 
 def text(c: Const) -> str:
     """The constant in the formula language."""
-    from farfield.formula.text import text as spelt
+    from farfield.formula.plain_text import text as spelt
 
     return spelt(node(c))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from farfield.formula import Node, build
-from farfield.theory.errors import EmptyRegionError, SplitError, UndecidedError
+from farfield.theory.errors import EmptyRegionError, SplitError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants, signs
 from farfield.theory.exact.constants import ONE, ZERO, Const, rational, substitute
 from farfield.theory.verdict.boxes import factors, sign_on
@@ -77,6 +77,13 @@ class Region:
         core, flip = normal(c)
         if s == 0:
             return self._with_zero(core)
+        terms = _sign_of_terms(self, core)
+        if (
+            terms is not None
+            and terms[0] == -flip * (1 if s == NON_NEGATIVE else s)
+            and (terms[1] or s != NON_NEGATIVE)
+        ):
+            raise EmptyRegionError
         return Region((*self.facts, (core, s * flip if s != NON_NEGATIVE else s)), self.values)
 
     def _with_zero(self, core: Const) -> Region:
@@ -89,21 +96,27 @@ class Region:
                 continue
             if self.known_sign(slope) in (None, 0):
                 continue
-            value = -rest / slope
-            facts = []
-            for c, s in self.facts:
-                c = substitute(c, name, value)
-                if c.terms and c.parameters:
-                    new, flip = normal(c)
-                    facts.append((new, s * flip if s != NON_NEGATIVE else s))
-                elif (signs.sign(c) if c.terms else 0) not in ((0, 1) if s == NON_NEGATIVE else (s,)):
-                    raise EmptyRegionError
-            values = [(n, substitute(v, name, value)) for n, v in self.values]
-            return Region(tuple(facts), (*values, (name, value)))
+            try:
+                return self._with_value(name, -rest / slope)
+            except UndefinedError:  # what has a sign has a value
+                raise EmptyRegionError from None
         for part, _ in factors(core) if not product else ():  # a product is 0 if one of its factors is
             if part != core and part.parameters and self.known_sign(part) is None:
                 raise SplitError(normal(part)[0])
         return Region((*self.facts, (core, 0)), self.values)  # not solved for a parameter: kept as it is
+
+    def _with_value(self, name: str, value: Const) -> Region:
+        """The part of the region where a parameter has this value."""
+        facts = []
+        for c, s in self.facts:
+            c = substitute(c, name, value)
+            if c.terms and c.parameters:
+                new, flip = normal(c)
+                facts.append((new, s * flip if s != NON_NEGATIVE else s))
+            elif (signs.sign(c) if c.terms else 0) not in ((0, 1) if s == NON_NEGATIVE else (s,)):
+                raise EmptyRegionError
+        values = [(n, substitute(v, name, value)) for n, v in self.values]
+        return Region(tuple(facts), (*values, (name, value)))
 
 
 def _solve(c: Const, name: str) -> tuple[Const | None, Const]:
@@ -149,6 +162,10 @@ def _sign(region: Region, c: Const) -> int:
     line = linear(core)
     assert line is not None
     moving, root = line
+    if not root.terms and len(moving.terms) == 1 and len(monomials[0]) == 1 and monomials[0][0][0].kind == "param":
+        known_side = _parameter_sign(region, monomials[0][0][0].made_of)
+        if known_side is not None and monomials[0][0][1] == 1:
+            return known_side * flip
     for bound, side, strict in region.bounds(moving):
         gap = signs.sign(bound - root)
         if side == 0:
@@ -173,15 +190,15 @@ def _sign(region: Region, c: Const) -> int:
     plain = _plainer(region, moving, root)
     if plain is not None:
         return plain * flip
-    each = {_term_sign(region, m, q) for m, q in core.terms.items()}
-    if each in ({1}, {-1}):
-        return each.pop() * flip  # type: ignore[operator]
-    found = _sign_by_factors(region, core)
-    if found is None:
-        found = sign_on(region.facts, core)
-    if found is None:
+    terms = _sign_of_terms(region, core)
+    if terms is not None and terms[1]:
+        return terms[0] * flip
+    result = _sign_by_factors(region, core)
+    if result is None:
+        result = sign_on(region.facts, core)
+    if result is None:
         raise SplitError(core)
-    return found * flip
+    return result * flip
 
 
 def _sign_by_factors(region: Region, core: Const) -> int | None:
@@ -268,21 +285,39 @@ def _inside(kind: str, c: Const) -> Const | None:
     return None
 
 
-def _term_sign(region: Region, monomial: constants.Monomial, q: Fraction) -> int | None:
-    """The sign of one term, or None where it is not known."""
-    total = 1 if q > 0 else -1
+def _sign_of_terms(region: Region, c: Const) -> tuple[int, bool] | None:
+    """The sign of a sum whose terms all have that one, and whether it is never 0: a**2 + b**2 may be."""
+    total, strict = 0, False
+    for monomial, q in c.terms.items():
+        known = _term_sign(region, monomial, q)
+        if known is None or (total and known[0] != total):
+            return None
+        total, strict = known[0], strict or known[1]
+    return total, strict
+
+
+def _term_sign(region: Region, monomial: constants.Monomial, q: Fraction) -> tuple[int, bool] | None:
+    """The sign of one term, and whether it is never 0; None where it is not known."""
+    total, strict = 1 if q > 0 else -1, True
     for atom, e in monomial:
-        if atom.kind in ("pi", "prime", "log prime", "exp", "abs") or (e.denominator == 1 and e % 2 == 0):
+        if atom.kind in ("pi", "prime", "log prime", "exp", "gamma"):
             continue
         c = Const({((atom, Fraction(1)),): Fraction(1)})
-        if atom.kind == "param" and len(c.terms) == 1:
+        if atom.kind == "param":
             s = _parameter_sign(region, atom.made_of)
+        elif atom.kind in ("abs", "sum"):
+            s = region.known_sign(atom.made_of)
         else:
             s = region.known_sign(c) if not c.parameters else None
-        if s is None or s == 0:
+        if s == 0:
             return None
-        total *= s
-    return total
+        if atom.kind == "abs" or e.denominator != 1 or e % 2 == 0:
+            strict = strict and (s is not None or e < 0)
+        elif s is None:
+            return None
+        else:
+            total *= s
+    return total, strict
 
 
 def _parameter_sign(region: Region, name: str) -> int | None:
@@ -290,6 +325,11 @@ def _parameter_sign(region: Region, name: str) -> int | None:
         s = signs.sign(bound)
         if side and (s == side or (s == 0 and strict)):
             return side
+    for c, s in region.facts:  # 1/b > 0
+        (monomial, q), *others = c.terms.items()
+        odd = len(monomial) == 1 and monomial[0][1].denominator == 1 and monomial[0][1] % 2 == 1
+        if odd and not others and s in (1, -1) and monomial[0][0] == constants.Atom("param", name):
+            return s if q > 0 else -s
     return None
 
 

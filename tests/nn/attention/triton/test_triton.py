@@ -1,10 +1,12 @@
 """The Triton kernels mean what the definition means, and build for the GPUs that people have; no GPU is needed."""
 
+import itertools
 import os
 import pathlib
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 
 import pytest
 
@@ -32,32 +34,50 @@ def test_two_hundred_calls_agree_with_the_definition():
     assert re.search(r"skip [1-9]", met), met
 
 
-def compiled(quick: bool, **chosen: list) -> None:
+def compiled(targets: Iterable[str], types: Iterable[str], widths: Iterable[int], fullest: bool = False) -> None:
+    """Build variants, print what each takes, and refuse spills and whatever exceeds a GPU."""
     from farfield.nn.attention.triton import resources
 
-    rows = []
-    for target in resources.TARGETS:
-        for dtype in chosen["types"]:
-            for width in chosen["widths"]:
-                for kernel, options in resources.variants(fullest=quick):
-                    if not quick or kernel.fn.__name__ in ("forward_kernel", "queries_kernel"):
-                        rows.append(resources.compile_variant(kernel, options, target, dtype, width))
+    rows = [
+        resources.compile_variant(kernel, options, target, dtype, width)
+        for target, dtype, width in itertools.product(targets, types, widths)
+        for kernel, options in resources.variants(fullest=fullest)
+    ]
     for row in rows:
         print(row)
-    assert {row.target for row in rows} == {"sm80", "sm90", "sm100", "gfx942"}
     assert [row for row in rows if not row.good] == []
     assert all(row.registers <= (255 if row.target.startswith("sm") else 512) for row in rows)
 
 
-@pytest.mark.filterwarnings("ignore")  # the compiler's own
-def test_the_fullest_kernels_build_for_four_gpus_without_spilling():
-    compiled(True, types=["bf16"], widths=[64])
+GPUS = ("sm80", "sm90", "sm100", "gfx942")
+compiler = pytest.mark.filterwarnings("ignore")  # the compiler's own
+
+
+@compiler
+@pytest.mark.parametrize(("dtype", "width"), [("bf16", 64), ("fp32", 128)])
+def test_every_kernel_with_all_options_builds_for_four_gpus_without_spilling(dtype, width):
+    compiled(GPUS, [dtype], [width], fullest=True)
+
+
+@compiler
+def test_every_variant_builds_for_one_gpu_without_spilling():
+    compiled(["sm90"], ["bf16"], [64])
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore")
+@compiler
 def test_every_variant_builds_for_four_gpus():
-    compiled(False, types=["fp32", "bf16", "fp16"], widths=[64, 128])
+    compiled(GPUS, ["fp32", "bf16", "fp16"], [64, 128])
+
+
+@compiler
+def test_a_tile_that_is_too_large_is_seen_to_spill(monkeypatch):
+    from farfield.nn.attention.triton import resources, sizes
+
+    monkeypatch.setattr(resources, "keys_tiles", lambda *given: sizes.Tiles(128, 128, 4, 1))
+    row = resources.compile_variant(resources.keys_kernel, {"CAPPED": False, "SKIPS": False}, "sm80", "bf16", 64)
+    assert row.spilled
+    assert not row.good
 
 
 def test_a_call_on_a_cpu_without_the_interpreter_says_what_is_missing():

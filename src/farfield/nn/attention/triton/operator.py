@@ -17,7 +17,7 @@ from farfield.nn.attention.problem import Gradients, Problem, Saved
 from farfield.nn.attention.triton.backward import keys_kernel, queries_kernel, shift_kernel
 from farfield.nn.attention.triton.decode import join_kernel, split_kernel
 from farfield.nn.attention.triton.forward import forward_kernel
-from farfield.nn.attention.triton.sizes import backward_tiles, decode_tiles, forward_tiles, padded
+from farfield.nn.attention.triton.sizes import decode_tiles, forward_tiles, keys_tiles, padded, queries_tiles
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -97,8 +97,7 @@ def forward(problem: Problem) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "
         tail, key_norm, value_norm, out, lse, first,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *out.stride()[:3],
         given.scale, given.cap, problem.limit, given.heads, given.queries, given.keys,
-        **given.constants, BM=tiles.rows, BN=tiles.keys, SINKS=problem.sink is not None, SKIPS=skips,
-        num_warps=tiles.warps, num_stages=tiles.stages,
+        **given.constants, **tiles.options(), SINKS=problem.sink is not None, SKIPS=skips,
     )  # fmt: skip
     return out, lse, Saved(first=first, rows=tiles.rows) if skips else Saved()
 
@@ -131,7 +130,7 @@ def _decode(problem: Problem, given: Arguments, rows: int, out: Tensor, lse: Ten
         q, k, v, problem.bias, given.window, given.start, given.end, part, top, total,
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3],
         given.scale, given.cap, given.heads, given.queries, given.keys, widest, size,
-        **given.constants, BM=tiles.rows, BN=tiles.keys, num_warps=tiles.warps, num_stages=tiles.stages,
+        **given.constants, **tiles.options(),
     )  # fmt: skip
     join_kernel[(lse.numel(),)](
         part, top, total, lse if problem.sink is None else problem.sink, given.start, given.end, out, lse,
@@ -149,8 +148,6 @@ def backward(
     q, k, v = problem.q, problem.k, problem.v
     d_out = d_out if d_out.stride(-1) == 1 else d_out.contiguous()
     given = arguments_of(problem)
-    tiles = backward_tiles(given.constants["DP"], q.dtype, problem.learned)
-    options = {"BM": tiles.rows, "BN": tiles.keys, "num_warps": tiles.warps, "num_stages": tiles.stages}
     grid_heads = len(q) * given.heads
     shift = torch.empty_like(lse)
     shift_kernel[(triton.cdiv(given.queries, 32), grid_heads)](
@@ -162,12 +159,17 @@ def backward(
     skips = saved.first is not None
     strides = (*q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *d_out.stride()[:3])
     sizes = (given.scale, given.cap, given.heads, given.queries, given.keys)
+    tiles = keys_tiles(given.constants["DP"], q.dtype)
     key_blocks = triton.cdiv(given.keys, tiles.keys)
     keys_kernel[(key_blocks, len(q) * k.shape[1])](
         q, k, v, problem.bias, given.window, given.start, given.end, d_out, lse, shift,
         _last_rows(saved, given, key_blocks, tiles.keys) if skips else given.start, dk, dv,
-        *strides, *sizes, **given.constants, SKIPS=skips, **options,
+        *strides, *sizes, **given.constants, SKIPS=skips, **tiles.options(),
     )  # fmt: skip
+    tiles = queries_tiles(given.constants["DP"], q.dtype, problem.learned)
+    assert not skips or saved.rows % tiles.rows == 0, (
+        f"blocks of {tiles.rows} rows, but {saved.rows} in the forward pass"
+    )
     blocks = triton.cdiv(given.queries, tiles.rows)
     programs = min(blocks, triton.cdiv(PROGRAMS, grid_heads)) if problem.learned else blocks
     vectors = given.keys if problem.learned else 0
@@ -175,7 +177,7 @@ def backward(
     queries_kernel[(programs, grid_heads)](
         q, k, v, problem.bias, given.window, given.start, given.end, d_out, lse, shift,
         saved.first if skips else given.start, dq, d_bias,
-        *strides, *sizes, saved.rows, **given.constants, SKIPS=skips, LEARNED=problem.learned, **options,
+        *strides, *sizes, saved.rows, **given.constants, SKIPS=skips, LEARNED=problem.learned, **tiles.options(),
     )  # fmt: skip
     d_sink = None
     if problem.sink is not None:  # the sink's weight times its gradient, which is -shift: its value is 0

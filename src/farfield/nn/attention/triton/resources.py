@@ -31,7 +31,14 @@ from triton.compiler import ASTSource
 from farfield.nn.attention.triton.backward import keys_kernel, queries_kernel, shift_kernel
 from farfield.nn.attention.triton.decode import join_kernel, split_kernel
 from farfield.nn.attention.triton.forward import forward_kernel
-from farfield.nn.attention.triton.sizes import Tiles, backward_tiles, decode_tiles, forward_tiles, padded
+from farfield.nn.attention.triton.sizes import (
+    Tiles,
+    decode_tiles,
+    forward_tiles,
+    keys_tiles,
+    padded,
+    queries_tiles,
+)
 
 TARGETS = {
     "sm80": (GPUTarget("cuda", 80, 32), 163 << 10),
@@ -81,18 +88,21 @@ def variants(quick: bool = False, fullest: bool = False) -> Iterator[tuple[Any, 
                 yield kernel, dict(zip(names, chosen, strict=True))
 
 
-def tiles_of(kernel: Any, width: int, dtype: torch.dtype, learned: bool) -> Tiles:
+def tiles_of(kernel: Any, width: int, dtype: torch.dtype, learned: bool, amd: bool) -> Tiles:
     """The tile that the kernel would be called with."""
     if kernel is forward_kernel:
-        return forward_tiles(width, dtype)
-    if kernel in (keys_kernel, queries_kernel):
-        return backward_tiles(width, dtype, learned)
+        return forward_tiles(width, dtype, amd)
+    if kernel is keys_kernel:
+        return keys_tiles(width, dtype, amd)
+    if kernel is queries_kernel:
+        return queries_tiles(width, dtype, learned, amd)
     return decode_tiles(1, width, dtype) if kernel is split_kernel else Tiles(32, 32, 4, 3)
 
 
 def compile_variant(kernel: Any, options: dict[str, bool], target: str, dtype: str, width: int) -> Usage:
     """Build one variant and read what it takes."""
-    tiles = tiles_of(kernel, padded(width), TYPES[dtype], options.get("LEARNED", False))
+    gpu, limit = TARGETS[target]
+    tiles = tiles_of(kernel, padded(width), TYPES[dtype], options.get("LEARNED", False), gpu.backend == "hip")
     constants: dict[str, Any] = {
         "GROUP": 1, "D": width, "DP": padded(width), "BM": tiles.rows, "BN": tiles.keys, "BS": 64, "PRECISION": "ieee",
         **options,
@@ -110,7 +120,6 @@ def compile_variant(kernel: Any, options: dict[str, bool], target: str, dtype: s
             signature[name] = TABLES.get(name, f"*{dtype}" if name in INPUTS else "*fp32")
         if signature[name].startswith("*") or re.fullmatch("[a-z]_[a-z]", name):  # as torch's memory and shapes are
             divisible[place,] = [["tt.divisibility", 16]]
-    gpu, limit = TARGETS[target]
     source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=divisible)
     built = triton.compile(source, target=gpu, options={"num_warps": tiles.warps, "num_stages": tiles.stages})
     registers, spilled = (_amd if gpu.backend == "hip" else _nvidia)(built)
