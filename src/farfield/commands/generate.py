@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from farfield.commands.options import Flag, Json, Whole, WholeOrNone, plain_warnings
-from farfield.reading import read_bytes
+from farfield.reading import UnreadableError, read_bytes
 
 CHUNK = 1024  # tokens of a long prompt that are read at once
 
@@ -102,8 +102,10 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
         return str(prompt)
     try:
         return read_bytes(file).decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"The prompt {str(file)!r} cannot be read: {error}") from None
+    except UnreadableError as error:
+        raise ValueError(f"The prompt {error}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"The prompt {str(file)!r} cannot be read: it is no text in UTF-8.") from None
 
 
 def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
