@@ -134,7 +134,13 @@ class RecordFields(AnswerFields):
     def _sizes(self) -> RecordFields:
         count = len(self.lengths)
         plain = self.perplexity["non-overlapping"]
-        columns = [plain, self.perplexity["sliding"], self.stderr, self.blocks, self.extrapolation.lengths]
+        columns: list[list[Any]] = [
+            plain,
+            self.perplexity["sliding"],
+            self.stderr,
+            self.blocks,
+            self.extrapolation.lengths,
+        ]
         curves = [self.truncation.delta, self.truncation.lost, self.truncation.sharper, self.truncation.paper]
         wrong = [
             any(len(column) != count for column in columns),
