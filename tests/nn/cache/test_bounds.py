@@ -11,7 +11,7 @@ import torch
 from farfield.nn.bias import Bias
 from farfield.nn.cache import cache as caches
 from farfield.nn.cache import layer as cachelayer
-from farfield.nn.cache import running
+from farfield.nn.cache import running_certificate as running
 from farfield.nn.cache.bounds import slack
 from farfield.nn.cache.cache import BoundedCache
 from farfield.nn.norms import upper_norm
