@@ -259,14 +259,21 @@ def _replaced(f: Fields) -> Layers:
 
 
 def _with_bias(f: Fields, encoding: Any, parameters: Any) -> Layers:
-    """Layers with the bias of an encoding; parameters that are learned, or differ between heads, stay open."""
+    """Layers with the bias of an encoding; parameters that are learned stay open."""
     if not isinstance(encoding, str):
         raise ValueError("this farfield model names no encoding")
-    if isinstance(parameters, dict) and parameters and (found := find(encoding)).formula is not None:
-        known = {name: value for name, value in parameters.items() if not isinstance(value, dict | list)}
-        return _plain(f, found.formula.bind(known).text())
-    layers = _plain(f, encoding)
-    return [replace(layer, slopes=tuple(slopes(layer.heads))) for layer in layers] if encoding == "alibi" else layers
+    given = parameters if isinstance(parameters, dict) else {}
+    layers, found = _plain(f, encoding), find(encoding)
+    if encoding == "alibi" and not given:
+        return [replace(layer, slopes=tuple(slopes(layer.heads))) for layer in layers]
+    if found.formula is None or encoding in ("none", "t5"):
+        return layers
+    learned = {name for name, value in given.items() if isinstance(value, dict)}
+    known = {name: value for name, value in given.items() if name not in learned}
+    heads = found.heads(layers[0].heads, known, width=layers[0].width)
+    rows = tuple(tuple(pair for pair in head.items() if pair[0] not in learned) for head in heads)
+    position = found.formula.text() if given else encoding
+    return [replace(layer, position=position, rows=rows) for layer in layers]
 
 
 ARCHITECTURES: dict[str, Callable[[Fields], Layers]] = {
