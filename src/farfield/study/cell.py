@@ -36,7 +36,7 @@ def find_cell(out: Path, key: str) -> Cell:
     """The cell of this key, of any plan that this folder has had."""
     cell = read_cell(out, key)
     if cell is None or cell.key != key:
-        raise ValueError(f"There is no cell {key!r} in the plan of {str(out)!r}.")
+        raise ValueError(f"There is no cell {key[:80]!r} in the plan of {str(out)!r}.")
     return cell
 
 
