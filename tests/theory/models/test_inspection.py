@@ -13,7 +13,7 @@ import pytest
 import farfield
 from farfield.data.configurations import configuration_of
 from farfield.theory.models.architectures import ARCHITECTURES
-from farfield.theory.models.layers import Layer, exact_reach
+from farfield.theory.models.described import Layer, exact_reach
 
 _spec = importlib.util.spec_from_file_location("configurations", Path(__file__).parent / "configurations.py")
 assert _spec is not None

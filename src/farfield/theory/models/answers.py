@@ -10,7 +10,7 @@ from functools import cache
 from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.windows import smallest_window, weights_of
-from farfield.theory.models.layers import Layer
+from farfield.theory.models.described import Layer
 from farfield.theory.verdict.convergence import check
 from farfield.zoo import Value, find
 
