@@ -109,6 +109,17 @@ def test_chunks_of_llama_4_follow_its_layer_types() -> None:
     assert [(x.window, x.position) for x in found.model.layers] == [(8192, "rope"), (None, "rope")]
 
 
+@pytest.mark.parametrize(
+    ("encoding", "kind"),
+    [("inverse", "disperses"), ("inverse-log", "disperses"), ("-log(1 + t)", "disperses"), ("t", "undecided"),
+     ("type1", "windowed"), ("kerple-log", "undecided"), ("none", "disperses")],
+)  # fmt: skip
+def test_a_formula_of_our_own_has_one_of_the_three_answers(encoding, kind) -> None:
+    found = farfield.inspect({**GOOD, "model_type": "farfield", "encoding": encoding})
+    assert {x.kind for x in found.answers} == {kind}
+    assert ("not decided" in found.sentence) == (kind == "undecided")
+
+
 def test_a_soft_cap_is_called_useless() -> None:
     gemma = next(row.config for row in PUBLISHED if row.hub == "google/gemma-2-2b")
     found = farfield.inspect(gemma)
