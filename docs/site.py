@@ -1,6 +1,6 @@
 """What the site needs beyond the pages: those of the root, all files, all encodings, Markdown as GitHub reads it.
 
-mkdocs.yml names this file as a hook of mkdocs, and `Arguments` as an extension of griffe, which reads the docstrings.
+mkdocs.yml names this file as a hook of mkdocs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-import griffe
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -112,7 +111,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     inside = page.file.src_uri in FROM_THE_ROOT.values()
     if LIVE and page.file.src_uri == "explorer.md":
         markdown = markdown.replace("\n", '\n\n<p><a href="live/index.html"><b>Open the explorer</b></a></p>\n', 1)
-    markdown = set_fences(markdown)
+    markdown = set_fences(markdown).replace("](../../results/", "](../results/")
     for name, new in FROM_THE_ROOT.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({new}", markdown)
     if inside:  # these pages link from the root
@@ -134,29 +133,3 @@ def _only_pages(link: re.Match[str]) -> str:
 def _loose_lists(text: str) -> str:
     """An empty line before a list that follows a line of text, which Python-Markdown needs and GitHub does not."""
     return re.sub(r"^(?![-*|#>\s]|\d+\. )(.+)\n(?=(?:[-*]|\d+\.) )", r"\1\n\n", text, flags=re.MULTILINE)
-
-
-class Arguments(griffe.Extension):
-    """In our docstrings an argument is a line `name: what it is`, with further lines indented: here a list entry."""
-
-    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
-        self._list(func, {parameter.name for parameter in func.parameters})
-
-    def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
-        first = cls.members.get("__init__")
-        names = {parameter.name for parameter in first.parameters} if isinstance(first, griffe.Function) else set()
-        self._list(cls, names | set(cls.members))
-
-    def _list(self, what: griffe.Object, names: set[str]) -> None:
-        if what.docstring is None:
-            return
-        lines, listing = [], False
-        for line in what.docstring.value.splitlines():
-            found = re.match(r"(\w+)(?: \(.*?\))?: (.+)", line)
-            if found and found[1] in names:
-                lines += [f"- `{found[1]}`: {found[2]}"] if listing else ["", f"- `{found[1]}`: {found[2]}"]
-                listing = True
-            else:
-                lines.append(line)
-                listing = listing and line.startswith(" ")
-        what.docstring.value = "\n".join(lines)

@@ -1,5 +1,6 @@
 """How a person says what is learned: one spelling, its bounds, and every way to get it wrong."""
 
+import json
 import math
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farfield import Encoding, check, zoo
+from farfield.cli import main
 from farfield.head_parameters import chosen_parameters, said_slopes, slope_values
 from farfield.learned import Learned, learned, learned_parameters
 
@@ -109,3 +111,19 @@ def test_a_mistake_in_the_choice_is_one_sentence(given, learn, slopes, words):
         chosen_parameters(zoo.find("-a*k*t"), 2, given, learn, slopes)
     with pytest.raises(ValueError, match="no parameter 'k'"):
         chosen_parameters(zoo.find("-2*log(t + 1)"), 2, {}, None, "learned")
+
+
+def shown(capsys, *words):
+    with pytest.raises(SystemExit) as end:
+        main(list(words))
+    assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_check_with_slopes_of_ones_own(capsys):
+    some = "--slopes", "1/2,-1", "--epsilon", "0.1"
+    first, second = json.loads(shown(capsys, "check", "weight: exp(-k*t)", *some, "--json"))["heads"]
+    assert (first["parameters"], first["verdict"]) == ({"k": "1/2"}, "converges")
+    assert (second["parameters"], second["verdict"]) == ({"k": "-1"}, "diverges")
+    assert "k: ALiBi's slopes, 1/4 ... 1/256" in shown(capsys, "check", "-k*t", "--heads", "4", "--epsilon", "0.1")
+    assert "ALiBi" not in shown(capsys, "check", "-k*t", *some)

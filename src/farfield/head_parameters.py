@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,6 +55,30 @@ def chosen_parameters(
         chosen[name] = value
     zoo.require_parameters(encoding, chosen)
     return chosen
+
+
+def with_slopes(encoding: zoo.Encoding, text: str, heads: int | None) -> tuple[zoo.Encoding, int]:
+    """An encoding whose k has these slopes, and the number of heads: as many as there are slopes unless given.
+
+    Args:
+        encoding: whose formula has a k.
+        text: "alibi", or numbers with commas.
+        heads: how many, where somebody says it.
+    """
+    zoo.require_parameters(encoding, ["k"])
+    count = heads if heads is not None else len(text.split(",")) if "," in text else None
+    if count is None:
+        raise ValueError(f"the slopes {text[:40]!r} are those of how many heads? Give --heads too, such as --heads 8")
+    given = slope_values(text, count)
+    if isinstance(given, dict):
+        raise ValueError("slopes that are learned have no values before training: leave k open to get the condition")
+    if given is None:
+        return encoding, count
+    every = [str(value) for value in given] if isinstance(given, list) else [str(given)] * count
+    rule = zoo.Parameter("k", "", zoo.PerHead(lambda number, _: every, "given"))
+    changed = dataclasses.replace(encoding, parameters=(*(p for p in encoding.parameters if p.name != "k"), rule))
+    changed.__dict__["formula"] = encoding.formula
+    return changed, count
 
 
 def said_slopes(encoding: zoo.Encoding, heads: int, given: Mapping[str, Any] | None = None) -> str:

@@ -57,6 +57,16 @@ COMMANDS = [
     (["evaluate", "./nothing"], "no folder"), (["receptive", "runs/nothing"], "no folder"),
     (["generate", "./nothing", "--prompt", "x"], "no folder"), (["generate", "./nothing"], "--prompt"),
     (["serve", "./nothing"], "no folder"), (["speed", "./nothing"], "no folder"), (["study", "--seeds", "0"], "seed"),
+    (["check", "-k*t", "--slopes", "learned", "--heads", "4"], "before training"),
+    (["check", "-k*t", "--slopes", "1,2", "--heads", "3"], "2 values for 3 heads"),
+    (["check", "-k*t", "--slopes", "1/2"], "--heads"), (["check", "-2*log(t+1)", "--slopes", "1,2"], "'k'"),
+    (["check", "-k*t", "--slopes", "1,2", "--set", "k=1"], "twice"),
+    (["train", "--encoding", "-a*t", "--learn", "a=2:0", "--out", "/tmp/farfield-none"], "upside down"),
+    (["study", "--encodings", "-a*t", "--learn", "b=0:1"], "leaves a open"),
+    (["study", "--encodings", "-a*t", "--learn", "a=0:1,b=0:1"], "'b'"),
+    (["replace", "./nothing", "--encoding", "-k*t", "--out", "/tmp/farfield-none"], "no folder"),
+    (["replace", "./nothing", "--encoding", "albi", "--out", "/tmp/farfield-none"], "alibi"),
+    (["replace", "./nothing", "--encoding", "-k*t"], "--out"),
     (["study", "--encodings", "albi"], "alibi"), (["--nonsense"], "--nonsense"), (["help me"], "help me"),
 ]  # fmt: skip
 

@@ -60,22 +60,6 @@ def test_fields_as_csv_and_latex(capsys):
     assert r"\begin{enumerate}" in proof
 
 
-@pytest.mark.parametrize(("name", "sentence"), [("f.jpg", "as .png, .svg or .pdf"), ("no/f.pdf", "does not exist")])
-def test_the_ending_of_a_figure_is_checked_before_any_work(capsys, monkeypatch, name, sentence):
-    import farfield.commands.compare as command
-
-    monkeypatch.setattr(command, "series", lambda *_: pytest.fail("work was done"))
-    assert sentence in printed(capsys, "compare", "-t", "-2*t", "--figure", name, status=2)
-    assert sentence in printed(capsys, "evaluate", "gpt2", "--figure", name, status=2)
-
-
-@pytest.mark.parametrize(("ending", "start"), [("pdf", b"%PDF"), ("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_a_figure_is_written_by_its_ending(capsys, tmp_path, ending, start):
-    path = tmp_path / f"fields.{ending}"
-    printed(capsys, "compare", "-t", "-2*t", "--epsilon", "0.1", "--figure", str(path))
-    assert path.read_bytes().startswith(start)
-
-
 def test_a_citation_agrees_with_the_file(capsys):
     said = printed(capsys, "cite")
     cff = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))

@@ -532,3 +532,35 @@ def test_it_fits_a_phone(browser, explorer, scheme):
     light = sum(int(part) for part in re.findall(r"\d+", paper)) > 384
     assert light == (scheme == "light")
     context.close()
+
+
+# ------------------------------------------------------------------------------------------------ classes and models
+def test_a_class_of_biases_shows_its_worst_case(page, explorer):
+    visit(page, explorer, "#f=-t%2F16%2Bbetween(-1%2C1)&f=between(-1%2C1)")
+    playwright.expect(entry(page).locator(".verdict")).to_contain_text("one window serves the whole class")
+    playwright.expect(entry(page).locator(".reach")).to_contain_text("106 tokens")
+    playwright.expect(entry(page).locator(".reach")).to_contain_text("in the worst case over the class")
+    playwright.expect(card(page).locator("caption")).to_contain_text("attained by members of the class")
+    playwright.expect(entry(page, 2).locator(".reach")).to_contain_text("attention disperses over the row")
+    playwright.expect(card(page, 2).locator(".window")).to_contain_text("since attention disperses")
+
+
+def test_a_pasted_configuration_is_inspected_and_the_link_shows_it_again(page, explorer):
+    config = {"model_type": "mistral", "num_hidden_layers": 6, "num_attention_heads": 8, "hidden_size": 64}
+    visit(page, explorer)
+    page.locator("#config summary").click()
+    page.fill("#config-text", "{ no JSON")
+    page.locator("#config-form button").click()
+    playwright.expect(page.locator("#config-said .error")).to_contain_text("cannot be read as JSON")
+    page.fill("#config-text", json.dumps(config))
+    page.locator("#config-form button").click()
+    said = page.locator("#config-said")
+    playwright.expect(said).to_contain_text("all 6 layers see a window of 4,096 tokens")
+    playwright.expect(said.locator("figure rect title")).to_have_count(6)
+    playwright.expect(said.locator("table")).to_have_count(2)
+    visit(page, explorer, page.url.removeprefix(explorer.address))
+    playwright.expect(page.locator("#config-said")).to_contain_text("all 6 layers see a window of 4,096 tokens")
+    page.fill("#config-text", '{"model_type": "<img src=x onerror=alert(1)>"}')
+    page.locator("#config-form button").click()
+    playwright.expect(said).to_contain_text("is not known, so nothing is claimed")
+    playwright.expect(said.locator("img")).to_have_count(0)

@@ -35,6 +35,7 @@ FORMULAS = [
     "where(t < 10, 0, -t)",
     "sin(t) - t/9",
     "-log(1+t)**",
+    "-t/16 + between(-1, 1) + sink(1)",
 ]
 ASK = "async ([kind, fields]) => { const {ask} = await import('./static.js'); \
 return ask(kind, fields).catch((e) => ({error: e.message, pointer: e.pointer})); }"
@@ -174,6 +175,9 @@ def test_a_typed_formula_gets_the_same_answers_as_elsewhere(page):
         asked = [("f", formula), ("heads", "8")]
         assert page.evaluate(ASK, ["coq", [list(one) for one in asked]]) == native("coq", asked)
     assert page.evaluate(ASK, ["window", [list(one) for one in window]]) == native("window", window)
+    config = {"model_type": "bloom", "n_layer": 2, "n_head": 4, "hidden_size": 64, "seq_length": 2048}
+    pasted = [("config", json.dumps(config)), ("epsilon", "0.01"), ("bound", "1")]
+    assert page.evaluate(ASK, ["inspect", [list(one) for one in pasted]]) == native("inspect", pasted)
     design = [("f", "-k*t"), ("reach", "4096"), ("epsilon", "0.01")]
     assert page.evaluate(ASK, ["design", [list(one) for one in design]]) == native("design", design)
 

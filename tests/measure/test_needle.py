@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import farfield
 from farfield.measure.needle import KEYS, VALUES, Needle, needle, texts, trained_for_it
 
 
@@ -41,6 +42,10 @@ def test_a_model_that_was_trained_for_it_finds_it(finder):
     assert found.verdict == "converges"
     assert found.field == 1179  # of the slope 1/256 at 0.01
     assert found.leak is not None
+    assert list(found.leaks) == sorted(found.leaks, reverse=True)
+    heads = farfield.find("alibi").heads(4)
+    wanted = np.mean([float(farfield.leak("alibi", 11, 32, parameters=row)) for row in heads])
+    assert found.leaks[2] == pytest.approx(wanted)
     assert "which was not tried" in found.sentence
 
 
@@ -48,7 +53,8 @@ def test_what_is_cut_off_gets_lost(finder):
     """With every head cut at 4 tokens, two layers reach 7: what stands farther back cannot be known."""
     found = needle(finder, trials=64, distances=[15, 21], window=4)
     assert max(found.accuracy) < 0.6
-    assert found.window == 4
+    assert found.window == 7  # two layers of 4 tokens
+    assert "its windows cut off everything from 7 tokens on" in found.sentence or not found.able
 
 
 def test_a_model_that_cannot_do_it_says_nothing(finder):
@@ -79,13 +85,15 @@ def test_mistakes_end_in_one_sentence(finder, wrong):
     assert "\n" not in str(caught.value)
 
 
-def test_the_command(capsys):
+def test_the_command(capsys, tmp_path):
     from farfield.cli import main
 
+    drawn = ("--figure", str(tmp_path / "needle.png"))
     with pytest.raises(SystemExit) as end:
-        main(["needle", "--train", "none", "--steps", "2", "--length", "8", "--distances", "1,3", "--json"])
+        main(["needle", "--train", "none", "--steps", "2", "--length", "8", "--distances", "1,3", "--json", *drawn])
     assert end.value.code in (0, None)
     told = json.loads(capsys.readouterr().out)
+    assert (tmp_path / "needle.png").stat().st_size > 5000
     assert [row["distance"] for row in told[0]["rows"]] == [1, 3]
     with pytest.raises(SystemExit) as end:
         main(["needle"])

@@ -20,8 +20,6 @@ OTHERS = {
 # What transformers asks the author of a model to define: its documentation names these for models of one's own.
 ASKED_FOR = {"_init_weights", "_no_split_modules", "_supports_sdpa"}
 
-REMAINING = {"measure/own_attention.py", "nn/cache/bounded.py", "nn/decoder/model.py"}
-
 
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name != "_"
@@ -102,7 +100,7 @@ def test_no_private_name_of_a_library_is_used() -> None:
     files = sorted(SOURCE.rglob("*.py"))
     assert len(files) > 200
     used = {str(path.relative_to(SOURCE)): of_the_libraries(path.read_text()) for path in files}
-    assert {path: names for path, names in used.items() if names and path not in REMAINING} == {}
+    assert {path: names for path, names in used.items() if names} == {}
 
 
 @pytest.mark.parametrize(

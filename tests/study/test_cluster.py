@@ -59,7 +59,7 @@ def test_a_study_on_slurm_ends_as_one_on_this_machine(tmp_path):
         assert ours == pytest.approx(beside[name]["perplexity"]["non-overlapping"], rel=1e-4)
 
 
-def waited_for(what, seconds=120.0):
+def waited_for(what, seconds=600.0):
     """Wait until something is true; what it is then."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

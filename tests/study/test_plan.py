@@ -129,8 +129,8 @@ def test_what_is_learned_holds_for_the_encodings_that_have_it():
         ({"encodings": ["-q*t"]}, "leaves q open"),
         ({"seeds": 0}, "0 seeds"),
         ({"encodings": ["-q*t", "-r*t"], "learn": "q=0:1"}, "leaves r open"),
-        ({"encodings": ["alibi"], "learn": "q=0:1"}, "None of the encodings has a parameter 'q'"),
-        ({"encodings": ["-2*log(t + 1)"], "slopes": "learned"}, "None of the encodings has a parameter 'k'"),
+        ({"encodings": ["alibi"], "learn": "q=0:1"}, "No encoding here has a parameter 'q'"),
+        ({"encodings": ["-2*log(t + 1)"], "slopes": "learned"}, "No encoding here has a parameter 'k'"),
         ({"encodings": ["alibi"], "slopes": "1,2,3"}, "3 values for 4 heads"),
     ],
 )

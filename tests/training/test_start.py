@@ -12,11 +12,16 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from farfield import Encoding
 from farfield.cli import main
+from farfield.data.samples import Samples
+from farfield.data.tokenizer import byte_tokenizer, for_transformers
+from farfield.nn import replace
 from farfield.training import start
 from farfield.training.run import resume, train
 from farfield.training.runfolder import read_config, read_metrics, read_settings
 from farfield.training.settings import Settings, preset_settings
+from farfield.training.text import read_text
 
 QUIET: dict[str, Any] = {"progress": False, "log_to": "none", "say": lambda line: None}
 
@@ -150,3 +155,67 @@ def test_a_divided_run_starts_with_the_same_weights(first: Path, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     one, two = ([line["loss"] for line in read_metrics(tmp_path / run) if "loss" in line] for run in ("one", "two"))
     assert two == pytest.approx(one, rel=1e-6)
+
+
+# --- models of others, with another encoding --------------------------------------------------------------------------
+
+
+def others(kind: str, folder: Path, words: int = 257) -> Path:
+    """A tiny model of transformers with weights of its own, its encoding replaced, and a byte tokenizer."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(3)
+    if kind == "gpt2":  # ties its embeddings, and has dropout
+        config = transformers.GPT2Config(
+            n_embd=16, n_layer=2, n_head=2, vocab_size=words, n_positions=64, bos_token_id=0, eos_token_id=0
+        )
+        model = transformers.GPT2LMHeadModel(config)
+    else:
+        sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1}
+        config = transformers.LlamaConfig(**sizes, intermediate_size=24, vocab_size=words)
+        model = transformers.LlamaForCausalLM(config)
+    replace(model, Encoding("-a*log(1+t)", learn={"a": (1, 2)})).save_pretrained(folder)
+    for_transformers(byte_tokenizer()).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_a_model_that_replace_made_goes_on_and_survives_a_kill(kind: str, first: Path, tmp_path: Path) -> None:
+    origin = others(kind, tmp_path / "origin")
+    corpus = read_settings(first).corpus
+    settings = Settings(start_from=str(origin), preset="tiny", corpus=corpus, steps=8, save_every=3)
+    assert train(settings, tmp_path / "whole", **QUIET).finished
+    whole = load_file(tmp_path / "whole" / "model.safetensors")
+    # the first loss is that of the model as it was
+    network = start.load_network(str(origin))[0]
+    _, tokens = read_text(read_settings(tmp_path / "whole"), stored=origin / "tokenizer.json", progress=False)
+    rows = [Samples(tokens["train"], 16, 0, "train")[number] for number in range(4)]
+    batch = {name: torch.stack([torch.as_tensor(row[name]) for row in rows]) for name in rows[0]}
+    torch.manual_seed(int(batch["sample_seeds"][0]))
+    logits = network.train()(input_ids=batch["input_ids"]).logits
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch["shift_labels"].flatten())
+    assert read_metrics(tmp_path / "whole")[0]["loss"] == pytest.approx(loss.item(), rel=1e-6)
+    # cut off after a checkpoint, and without the model that it started from, it ends with the same bits
+    shutil.copytree(tmp_path / "whole", tmp_path / "cut")
+    (tmp_path / "cut" / "finished.json").unlink()
+    (tmp_path / "cut" / "model.safetensors").unlink()
+    shutil.rmtree(tmp_path / "cut" / "checkpoints" / "step-00000008")  # the one of step 6 is left
+    shutil.rmtree(origin)
+    assert resume(tmp_path / "cut", **QUIET).finished
+    cut = load_file(tmp_path / "cut" / "model.safetensors")
+    assert cut.keys() == whole.keys()
+    assert all(torch.equal(cut[name], weight) for name, weight in whole.items())
+    # and it is loaded as any other, learned parameters too
+    loaded = start.load_network(str(tmp_path / "cut"))[0]
+    assert torch.equal(loaded.farfield_bias.learned["a"], whole["farfield_bias.learned.a"])
+    assert "## What it learned" in (tmp_path / "cut" / "README.md").read_text()
+
+
+def test_a_model_without_an_encoding_of_ours_is_refused(tmp_path: Path) -> None:
+    origin = others("llama", tmp_path / "origin", words=100)
+    with pytest.raises(ValueError, match="has 257 words, but its model 100"):
+        train(Settings(start_from=str(origin), preset="tiny"), tmp_path / "run", **QUIET)
+    config = json.loads((origin / "config.json").read_text())
+    del config["farfield"]
+    (origin / "config.json").write_text(json.dumps({**config, "model_type": "llama"}))
+    with pytest.raises(ValueError, match="neither of a finished run nor made by `farfield replace`"):
+        train(Settings(start_from=str(origin), preset="tiny"), tmp_path / "other", **QUIET)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Flag, Formula, Json, SetParameters, Whole, WholeOrNone, numbered, values
+from farfield.commands.options import Flag, Formula, Json, SetParameters, Slopes, Whole, WholeOrNone, numbered, values
 from farfield.commands.proofs import ProofFile, proof_text
-from farfield.theory.fields.receptive import EPSILONS
+from farfield.commands.tables import fitting
+from farfield.head_parameters import said_slopes, with_slopes
+from farfield.theory.fields.receptive import EPSILONS, exact_epsilon
 from farfield.theory.fields.summary import HeadSummary, Summary, fields, shown_number
 from farfield.theory.verdict.convergence import BUDGET, Verdict, check
 from farfield.zoo import Encoding, find
@@ -38,6 +39,7 @@ def check_command(
     width: Whole = 64,
     layers: WholeOrNone = None,
     parameters: SetParameters = None,
+    slopes: Slopes = None,
     epsilon: Annotated[list[str] | None, Parameter(negative="")] = None,
     context: WholeOrNone = None,
     train_length: WholeOrNone = None,
@@ -59,6 +61,7 @@ def check_command(
         width: Width of one head, for encodings that depend on it.
         layers: Also tell how far a model with this many layers reaches.
         parameters: Give a parameter its value, as NAME=VALUE; may be repeated. Others stay open.
+        slopes: What k is in each head: alibi (the default), or one for each head: 1/2,1/4,1/8,1/16.
         epsilon: Receptive fields for this share of the weights left outside; may be repeated. 0.5 ... 1e-12 if not
             given.
         context: Also show the practical reach within a context of this many tokens, which divergent encodings have too.
@@ -83,12 +86,18 @@ def check_command(
         raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")
     named = find(encoding, weight=weight)
     given = values(parameters)
+    if slopes is not None:
+        if "k" in given:
+            raise ValueError("k is given twice, by --set and by --slopes")
+        named, heads = with_slopes(named, slopes, heads)
     verdict = check(named, start=start, parameters=given, budget=BUDGET * (1 if time is None else time / 2))
     seen = fields(
         named, verdict, given, heads=heads, width=width, layers=layers, epsilons=epsilon or list(EPSILONS),
         context=context, lengths=None if train_length is None or test_length is None else (train_length, test_length),
         start=start, seconds=seconds,
     )  # fmt: skip
+    if heads is not None and (said := said_slopes(named, heads, given)):
+        seen.notes.append(said)
     proof = None
     if coq is not None or verify:
         rows = named.heads(heads, given, width=width) if heads is not None else [dict(given)]
@@ -109,20 +118,12 @@ def show(console: Console, named: Encoding, verdict: Verdict, seen: Summary) -> 
     """The answer for a person."""
     if named.asked:
         console.print(Text(f"{named.asked}:"))
-    name = named.name if named.text is None else f"{named.name}: {named.text}"
-    console.print(Text(name if named.text != named.name else f"r(t) = {named.text}", style="bold"))
-    said = {"not-applicable": "the theorem does not apply"}.get(verdict.verdict, verdict.condition or verdict.verdict)
-    if verdict.envelope is not None and verdict.answer is not None:
-        said = f"{verdict.answer}: the class {said}" if verdict.condition is None else f"{verdict.answer}: {said}"
-    console.print(Text.assemble("  ", (said, _COLOURS[verdict.verdict])))
+    console.print(first_sentence(named, verdict, seen))
     console.print(Text(_heading(verdict), style="bold"))
     console.print(numbered(verdict.proof))
     if len(seen.heads) == 1 and seen.heads[0].exact_total is not None:
         console.print(Text(f"B = {seen.heads[0].exact_total}"))
-    for table in _tables(seen):
-        title = "receptive field in tokens, for each epsilon" if any(h.tokens for h in seen.heads) else "each head"
-        console.print(Text(title, style="bold"))
-        console.print(table)
+    _show_heads(console, seen)
     for note in seen.notes:
         console.print(Text(note))
 
@@ -134,6 +135,43 @@ def _heading(verdict: Verdict) -> str:
     if verdict.proven:
         return "proof (checked: its bounds are proven for every t, nothing is sampled)"
     return "proof (its condition is compared with verdicts at points: sampled)" if verdict.sampled else "proof"
+
+
+def first_sentence(named: Encoding, verdict: Verdict, seen: Summary) -> Text:
+    """The whole answer in one sentence: the verdict, and how far it sees."""
+    subject = named.name if named.text is None else f"{named.name}: {_equation(named.text)}"
+    subject = _equation(named.text) if named.text == named.name else subject
+    said = f" {verdict.condition or verdict.verdict}"
+    if verdict.verdict == "not-applicable":
+        said = ": the theorem does not apply"
+    elif verdict.verdict == "undecided":
+        said = ": undecided"
+    elif verdict.envelope is not None and verdict.answer is not None:
+        said = f": {verdict.answer}: {'the class' * (verdict.condition is None)}{said}".replace("  ", " ")
+    return Text.assemble((subject, "bold"), (said, _COLOURS[verdict.verdict]), _how_far(verdict, seen) + ".")
+
+
+def _equation(text: str) -> str:
+    weight = text.removeprefix("weight:")
+    return f"r(t) = {text}" if weight == text else f"b(t) = {weight.strip()}"
+
+
+def _how_far(verdict: Verdict, seen: Summary) -> str:
+    """What follows the verdict in the first sentence: the tokens that hold nearly all of the weight, where proven."""
+    ready = [h for h in seen.heads if h.tokens]
+    if verdict.verdict == "diverges" and verdict.envelope is None:
+        return ", so no window is enough for every text"
+    if not ready or len(ready) < len(seen.heads):
+        return ""
+    i = next((i for i, e in enumerate(seen.epsilons) if exact_epsilon(e) <= Fraction(1, 100)), len(seen.epsilons) - 1)
+    if any(len(h.tokens) <= i for h in ready):
+        return ""
+    widest = shown_number(max((h.tokens[i] for h in ready), key=lambda n: (len(n), n)))
+    share = exact_epsilon(seen.epsilons[i]) * 100
+    part = f"{float(share):g} %" if share >= Fraction(1, 1000) else seen.epsilons[i]
+    word = "token" if widest == "1" else "tokens"
+    where = f"; of {len(ready)} heads the widest has" if ready[0].head is not None else ", with"
+    return f"{where} all but {part} of the weight within {widest} {word}"
 
 
 def _latex_table(seen: Summary) -> str:
@@ -152,7 +190,7 @@ def _latex_table(seen: Summary) -> str:
     return "\n" + "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def _tables(seen: Summary) -> list[Table]:
+def _show_heads(console: Console, seen: Summary) -> None:
     """One row for each head (or one for the formula), columns for what was asked."""
     single = len(seen.heads) == 1 and seen.heads[0].head is None
     columns: list[tuple[str, Callable[[HeadSummary], str]]] = []
@@ -168,23 +206,20 @@ def _tables(seen: Summary) -> list[Table]:
     if seen.lengths is not None:
         columns.append(("leak", lambda h: "" if h.leak is None else f"{h.leak:.3f}"))
     if not columns or not seen.heads:
-        return []
+        return
     if not single:
         names = list(seen.heads[0].parameters)
         columns = [("head", lambda h: str(h.head)), *((n, partial(_parameter, n)) for n in names), *columns]
         if len({h.said for h in seen.heads}) > 1:
             columns.append(("verdict", lambda h: h.said))
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name, _ in columns:
-        table.add_column(name, justify="right", overflow="fold")
-    for h in seen.heads:
-        table.add_row(*(Text(cell(h)) for _, cell in columns))
-    if seen.layer is not None:
-        table.add_section()
-        for label, rows in seen.layer.items():
-            tokens = {r["epsilon"]: shown_number(r["tokens"]) for r in rows}
-            table.add_row(*(Text(label if name == "head" else tokens.get(name, "")) for name, _ in columns))
-    return [table]
+    below = []
+    for label, rows in (seen.layer or {}).items():
+        tokens = {r["epsilon"]: shown_number(r["tokens"]) for r in rows}
+        below.append([label if name == "head" else tokens.get(name, "") for name, _ in columns])
+    cells = [[cell(h) for _, cell in columns] for h in seen.heads]
+    title = "receptive field in tokens, for each epsilon" if any(h.tokens for h in seen.heads) else "each head"
+    headings = [name for name, _ in columns]
+    console.print(fitting(console, headings, cells, title=title, names=0 if single else 1, below=below))
 
 
 def _nth(what: str, i: int, h: HeadSummary) -> str:

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from csv import writer as csv_writer
 from fractions import Fraction
 from itertools import combinations
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from farfield import zoo
-from farfield.commands.options import Flag, Json, SetParameters, Whole, WholeOrNone, numbered, values
+from farfield.commands.options import (
+    FigurePath,
+    Flag,
+    Json,
+    SetParameters,
+    Watch,
+    Whole,
+    WholeOrNone,
+    numbered,
+    progress,
+    values,
+)  # fmt: skip
+from farfield.commands.tables import fitting
 from farfield.formula import Formula, parse
 from farfield.formula.latex import latex as latex_of
+from farfield.head_parameters import said_slopes
 from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.comparison import Comparison, compare
@@ -29,7 +39,6 @@ from farfield.theory.fields.law import law
 from farfield.theory.fields.pictures import curve, fields_figure
 from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, field_of, reach, whole
 from farfield.theory.fields.summary import shown_number
-from farfield.theory.figures import figure_path
 from farfield.theory.sums.series import series, sum_json
 
 
@@ -42,7 +51,7 @@ def compare_command(
     head: WholeOrNone = None,
     context: WholeOrNone = None,
     proof: Flag = False,
-    figure: str | None = None,
+    figure: FigurePath = None,
     csv: Flag = False,
     latex: Flag = False,
     as_json: Json = False,
@@ -59,7 +68,7 @@ def compare_command(
         head: Which of these heads to show, from 1; the last one if it is not given.
         context: Also show the practical reach within this many tokens, which divergent encodings have too.
         proof: Also print why, pair by pair; of two encodings this is always printed.
-        figure: Write a figure here: .pdf, or .png and .svg.
+        figure: Write a figure here: .pdf, .png or .svg.
         csv: Print the receptive fields as CSV.
         latex: Print the receptive fields as a LaTeX table.
         as_json: Print one JSON object.
@@ -71,19 +80,24 @@ def compare_command(
         exact_epsilon(e)
     if context is not None:
         whole(context, "context")
-    if figure is not None:
-        figure_path(figure)
     given = values(parameters)
     shown = [_member(name, given, heads, head) for name in encodings]
     _refuse_unused(given, encodings)
-    rows = [_row(label, formula, epsilons, context) for label, formula in shown]
-    written = _draw(shown, figure, context or 512) if figure is not None else []
+    with progress("receptive fields", quiet=False) as watch:
+        rows = [_row(a, f, epsilons, context) for a, f in _watched(shown, "receptive field", watch)]
+        if figure is not None:
+            near = context or 512
+            curves = [curve(a, f, near) for a, f in _watched(shown, "curve", watch)]
+            fields_figure(curves, figure, context=near)
+        if not csv and not latex:
+            both = list(combinations(shown, 2))
+            pairs = [compare(a[1], b[1], names=(a[0], b[0])) for a, b in _watched(both, "pair", watch)]
     if csv or latex:
         print(_csv(rows, epsilons) if csv else _latex(rows, epsilons))
         return
-    pairs = [compare(a[1], b[1], names=(a[0], b[0])) for a, b in combinations(shown, 2)]
     if as_json:
-        out = {"encodings": rows, "pairs": [_pair_json(p) for p in pairs], "figures": [str(p) for p in written]}
+        drawn = [] if figure is None else [str(figure)]
+        out = {"encodings": rows, "pairs": [_pair_json(p) for p in pairs], "figures": drawn}
         print(json.dumps(out, indent=2))
         return
     console = Console()
@@ -92,8 +106,18 @@ def compare_command(
     _show(console, rows, epsilons, context)
     for pair in pairs if proof or len(pairs) == 1 else []:
         _show_pair(console, pair, several=len(pairs) > 1)
-    for path in written:
-        console.print(Text(f"figure: {path}"))
+    typed = [found for name in encodings if (found := zoo.find(name)).name == found.text]
+    if said := next(filter(None, (said_slopes(found, heads, given) for found in typed)), ""):
+        console.print(Text(f"{said}; shown is head {heads if head is None else head} of {heads}"))
+    if figure is not None:
+        console.print(Text(f"figure: {figure}"))
+
+
+def _watched(things: Sequence[Any], what: str, watch: Watch) -> Iterator[Any]:
+    """Things one by one; the bar tells which it is."""
+    for done, one in enumerate(things):
+        watch(f"{what} {done + 1} of {len(things)}", done, len(things))
+        yield one
 
 
 def _member(name: str, given: dict[str, str], heads: int, head: int | None) -> tuple[str, Formula]:
@@ -164,19 +188,15 @@ def _pair_json(pair: Comparison) -> dict[str, Any]:
 
 
 def _show(console: Console, rows: list[dict[str, Any]], epsilons: list[str], context: int | None) -> None:
-    console.print(Text("receptive field in tokens, for each epsilon", style="bold"))
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("epsilon", justify="right")
-    for row in rows:
-        table.add_column(Text(row["encoding"]), justify="right", overflow="fold")
+    cells = []
     for i, e in enumerate(epsilons):
-        table.add_row(e, *(Text(_short(row["trf"][i]["tokens"]) if row["trf"] else "none") for row in rows))
+        cells.append([e, *(_short(row["trf"][i]["tokens"]) if row["trf"] else "none" for row in rows)])
         if context is not None:
-            near = (Text(_short(row["reach"][i]["tokens"]), style="dim") for row in rows)
-            table.add_row(Text(f"in {context}", style="dim"), *near)
-    table.add_section()
-    table.add_row("B", *(Text(f"{float(row['sum']['mid']):.10g}" if row["sum"] else _no_sum(row)) for row in rows))
-    console.print(table)
+            cells.append([f"{e} in {context}", *(_short(row["reach"][i]["tokens"]) for row in rows)])
+    sums = ["B", *(f"{float(row['sum']['mid']):.10g}" if row["sum"] else _no_sum(row) for row in rows)]
+    headings = ["epsilon", *(row["encoding"] for row in rows)]
+    title = "receptive field in tokens, for each epsilon"
+    console.print(fitting(console, headings, cells, title=title, below=[sums]))
     for row in rows:
         said = f"is {row['law']} as epsilon goes to 0" if row["law"] else "does not exist: the sum diverges"
         if row["law"] is None and row["verdict"] == "converges":
@@ -264,9 +284,3 @@ def _show_pair(console: Console, pair: Comparison, several: bool) -> None:
     console.print(numbered(pair.proof))
     for said in pair.turns():
         console.print(Padding(Text(said), (0, 0, 0, 6)))
-
-
-def _draw(shown: list[tuple[str, Formula]], path: str, context: int) -> list[Path]:
-    fields_figure([curve(label, formula, context) for label, formula in shown], path, context=context)
-    ends = (".pdf",) if path.lower().endswith(".pdf") else (".png", ".svg")
-    return [Path(path).with_suffix(end) for end in ends]

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Json, SetParameters, Whole, WholeOrNone, values
+from farfield.commands.tables import fitting
 from farfield.theory.budget import answer_in_time
 from farfield.theory.fields.design import Design, DesignedHead, design
 from farfield.theory.fields.receptive import digits
@@ -45,14 +45,16 @@ def design_command(
         return
     console = Console()
     fixed = "".join(f", {name} = {value}" for name, value in result.fixed.items())
-    console.print(Text(f"{result.family}{fixed}: {result.parameter} for a receptive field at epsilon {epsilon}"))
-    table = Table()
-    for column in ("head", "reach", result.parameter, "gives it from about", "to about"):
-        table.add_column(column, justify="right")
-    for i, head in enumerate(result.heads, 1):
-        cells = (str(i), digits(head.tokens), head.text, f"{head.low:.10g}", f"{head.high:.10g}")
-        table.add_row(*(Text(c) for c in cells))
-    console.print(table)
+    last = result.heads[-1]
+    who = f"{result.family}{fixed}" if len(result.heads) == 1 else f"{result.family}{fixed}, {len(result.heads)} heads"
+    wanted = f"{result.parameter} = {last.text} has a receptive field of {digits(last.tokens)} tokens"
+    console.print(Text(f"{who}: {wanted} at epsilon {epsilon}, proven.", style="bold"))
+    shown = [
+        [str(i), digits(head.tokens), head.text, f"{head.low:.10g}", f"{head.high:.10g}"]
+        for i, head in enumerate(result.heads, 1)
+    ]
+    headings = ["head", "reach", result.parameter, "gives it from about", "to about"]
+    console.print(fitting(console, headings, shown))
     console.print(Text("each reach was computed back from its value, and is proven"))
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Measuring, Whole, WholeOrNone, progress
+from farfield.commands.tables import fitting, percent
 
 if TYPE_CHECKING:
     from farfield.measure import Evaluation, Score
+    from farfield.measure.rise import Extrapolation
 
 Protocol = Literal["non-overlapping", "sliding"]
 
@@ -97,102 +99,95 @@ def results_folder(model: str, out: Path | None) -> Path:
 
 
 def show(console: Console, name: str, result: Evaluation) -> None:
-    """The results for a person: perplexity by length, the loss by tokens seen, the verdict."""
-    console.print(Text(f"{name}: training length {result.training_length}", style="bold"))
-    console.print(_by_length(result))
+    """The results for a person: does it extrapolate, perplexity by length, the loss by tokens seen."""
+    told = {p: result.extrapolation(p) for p in ("non-overlapping", "sliding")}
+    said = next((one.sentence for one in told.values() if one is not None), "")
+    console.print(Text(f"{name}: {said or f'perplexity without that at 1x, {result.training_length} tokens.'}"))
+    for protocol, over_lengths in told.items():
+        _show_lengths(console, result, protocol, over_lengths)
+        if over_lengths is not None and over_lengths.sentence != said:
+            console.print(Text(f"{protocol}: {over_lengths.sentence}"))
     windowed = result.of("windowed")
     if windowed:
-        console.print(_windowed(result, windowed))
+        _show_windowed(console, result, windowed)
     if result.of("tail"):
-        console.print(_tails(result))
+        _show_tails(console, result)
     if result.of("non-overlapping"):
-        console.print(_by_tokens_seen(result))
-    for protocol in ("non-overlapping", "sliding"):
-        over_lengths = result.extrapolation(protocol)
-        if over_lengths is not None:
-            console.print(Text(f"{protocol}: {over_lengths.sentence}"))
+        _show_tokens_seen(console, result)
     for note in result.notes:
         console.print(Text(note))
     if result.saved is not None:
         console.print(Text(f"saved in {result.saved}", style="dim"))
 
 
-def _by_length(result: Evaluation) -> Table:
-    table = Table(title="perplexity by length (± standard error)", title_justify="left")
-    protocols = [p for p in ("non-overlapping", "sliding") if result.of(p)]
-    for column in ("length", "", *protocols, "change", "rise", "answer"):
-        table.add_column(column, justify="right")
-    over_lengths = result.extrapolation(protocols[0]) if protocols else None
+def _show_lengths(console: Console, result: Evaluation, protocol: str, over_lengths: Extrapolation | None) -> None:
+    """Perplexity by length; change and rise with paired errors, in which the difficulty of the text cancels."""
     changes = {one.length: one for one in over_lengths.lengths} if over_lengths else {}
-    for length in sorted({row.length for row in result.rows}):
-        cells = [str(length), f"{length / result.training_length:g}x"]
-        for protocol in protocols:
-            row = next((r for r in result.of(protocol) if r.length == length), None)
-            cells.append("" if row is None else _number(row))
-        one = changes.get(length)
-        if one is not None:
-            rise = _percent(one.rise, one.rise_error)
-            cells += [f"{one.change:+.2%}", rise, "" if length == result.training_length else one.answer]
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
+    rows = []
+    for row in sorted(result.of(protocol), key=lambda row: row.length):
+        cells = [str(row.length), f"{row.length / result.training_length:g}x", _number(row)]
+        if (one := changes.get(row.length)) is not None:
+            base = row.length == result.training_length
+            cells += ["", "", ""] if base else [
+                percent(one.change, one.change_error, sign="+"), percent(one.rise, one.rise_error), one.answer
+            ]  # fmt: skip
+        rows.append(cells)
+    headings = ["length", "", "perplexity", "change from 1x", "rise", "answer"][: 6 if changes else 3]
+    title = f"{protocol}: perplexity by length (± standard error; of changes: paired)"
+    if rows:
+        console.print(fitting(console, headings, rows, title=title))
 
 
 def _number(row: Score) -> str:
     return f"{row.perplexity:.3f}" + ("" if row.stderr is None else f" ± {row.stderr:.2g}")
 
 
-def _percent(share: float, error: float | None) -> str:
-    return f"{share:.2%}" + (f" ± {error:.2%}" if error else "")
-
-
-def _windowed(result: Evaluation, rows: list[Score]) -> Table:
+def _show_windowed(console: Console, result: Evaluation, rows: list[Score]) -> None:
     from farfield.measure.windows import shortest_text
 
-    title = "each head cut at a window (lost share of attention: largest over all rows, and mean)"
-    table = Table(title=title, title_justify="left")
-    for column in ("length", "windows", "perplexity", "lost mass, certified", "lost mass, true", "time"):
-        table.add_column(column, justify="right")
     full = {row.length: row for row in result.of("non-overlapping")}
+    cells = []
     for row in rows:
         window = row.extra["window"]
-        cells = [
+        before = full.get(row.length)
+        cells.append([
             str(row.length),
             shortest_text([window] if isinstance(window, int) else window),
-            _number(row),
+            f"{row.perplexity:.3f}",
+            "" if before is None else percent(*row.against(before), sign="+"),
             f"{row.extra['certified_lost_mass']:.2g}, {row.extra['mean_certified_lost_mass']:.2g}",
             f"{row.extra['lost_mass']:.2g}, {row.extra['mean_lost_mass']:.2g}",
-            f"{row.seconds / full[row.length].seconds:.2f} of full" if row.length in full else "",
-        ]
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
+            "" if before is None else f"{row.seconds / before.seconds:.2f} of full",
+        ])  # fmt: skip
+    headings = ("length", "windows", "perplexity", "change", "lost mass, certified", "lost mass, true", "time")
+    title = "each head cut at a window (lost share of attention: largest over all rows, and mean)"
+    console.print(fitting(console, headings, cells, title=title))
 
 
-def _tails(result: Evaluation) -> Table:
-    table = Table(title="the bias beyond the training length replaced, nothing else", title_justify="left")
-    for column in ("length", "tail", "series", "leak", "perplexity", "change"):
-        table.add_column(column, justify="left" if column in ("tail", "series") else "right")
+def _show_tails(console: Console, result: Evaluation) -> None:
     trained = {row.length: row for row in result.of("non-overlapping")}
-    for row in result.of("tail"):
-        before = trained[row.length]
-        leak = "" if row.extra["leak"] is None else f"{row.extra['leak']:.3f}"
-        cells = [str(row.length), row.extra["tail"], row.extra["verdict"], leak, f"{row.perplexity:.3f}"]
-        change, error = row.against(before)
-        cells.append(f"{change:+.1%}" + (f" ± {error:.1%}" if error else ""))
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
+    rows = [
+        [str(row.length), row.extra["tail"], row.extra["verdict"],
+         "" if row.extra["leak"] is None else f"{row.extra['leak']:.3f}", f"{row.perplexity:.3f}",
+         percent(*row.against(trained[row.length]), sign="+")]
+        for row in result.of("tail")
+    ]  # fmt: skip
+    headings = ("length", "tail", "series", "leak", "perplexity", "change")
+    title = "the bias beyond the training length replaced, nothing else"
+    console.print(fitting(console, headings, rows, title=title, names=2, left=("tail", "series")))
 
 
-def _by_tokens_seen(result: Evaluation) -> Table:
+def _show_tokens_seen(console: Console, result: Evaluation) -> None:
     shares = {row.length: row for row in result.of("non-overlapping")}
     ends = sorted({min(shares), max(shares)})
-    table = Table(title="loss by tokens seen: why perplexity falls with the length", title_justify="left")
-    for column in ("tokens seen", "loss", *(f"share at {n}" for n in ends)):
-        table.add_column(column, justify="right")
+    rows = []
     for p in result.by_tokens_seen():
         low, high = int(p["from"]), int(p["to"])
-        cells = [str(low) if low == high else f"{low} to {high}", f"{p['loss']:.3f}"]
+        error = "" if math.isnan(p["error"]) else f" ± {p['error']:.3f}"
+        cells = [str(low) if low == high else f"{low} to {high}", f"{p['loss']:.3f}{error}"]
         for n in ends:
             inside = [q for q in shares[n].positions or [] if low <= q["from"] and q["to"] <= high]
             cells.append(f"{sum(q['tokens'] for q in inside) / shares[n].tokens:.2%}")
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
+        rows.append(cells)
+    title = "loss by tokens seen: why perplexity falls with the length"
+    console.print(fitting(console, ("tokens seen", "loss", *(f"share at {n}" for n in ends)), rows, title=title))

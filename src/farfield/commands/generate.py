@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from farfield.commands.options import Flag, Json, Whole, WholeOrNone
+from farfield.commands.options import Flag, Json, Whole, WholeOrNone, plain_warnings
 
 CHUNK = 1024  # tokens of a long prompt that are read at once
 
@@ -34,7 +34,7 @@ def generate_command(
     """Write on from a prompt, keeping only the keys that epsilon asks for, and tell what that can have cost.
 
     Args:
-        run: A run folder of `farfield train`, or the folder or name of a BLOOM, MPT or
+        run: A run folder of `farfield train`, a folder of `farfield replace`, or the folder or name of a BLOOM, MPT or
             Falcon (ALiBi) model, or of one with windows.
         prompt: The text to go on from; of any length, in constant memory.
         prompt_file: A file with that text.
@@ -71,13 +71,15 @@ def generate_command(
         options["temperature"] = temperature
     if not full:
         bounds: dict[str, Any] = {"logit_bound": logit_bound, "policy": policy, "context": context}
-        farfield.bound(model, epsilon, **bounds)
-        options["past_key_values"] = model.new_bounded_cache()
+        with plain_warnings():
+            farfield.bound(model, epsilon, **bounds)
+            options["past_key_values"] = model.new_bounded_cache()
         options["prefill_chunk_size"] = CHUNK
     if not as_json:
         options["streamer"] = _streamer(tokenizer)
     try:
-        done = model.generate(**ids, **options)
+        with plain_warnings():
+            done = model.generate(**ids, **options)
     except RuntimeError as error:
         from farfield.nn.cache.certificate import CertificateError
 
@@ -140,22 +142,18 @@ def _streamer(tokenizer: Any) -> Any:
 
 def _show(certificate: Any, size: int) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
+    from farfield.commands.tables import fitting
     from farfield.nn.cache.certificate import SCOPE
 
     console = Console(file=sys.stderr)
-    table = Table(title="what the cache can have cost", title_justify="left")
-    for column in ("layer", "head", "window", "share lost", "output moved", "tokens over epsilon"):
-        table.add_column(column, justify="right")
-    for r in certificate.rows:
-        style = "" if r.over == 0 else "yellow"
-        cells = (str(r.layer), str(r.head), f"{r.window:,}", f"<= {r.share:.1e}", f"<= {r.change:.1e}", str(r.over))
-        table.add_row(*(Text(c, style=style) for c in cells))
-    console.print(table)
     said = "held" if certificate.holds else "was exceeded"
-    console.print(
-        f"epsilon {certificate.epsilon:g} {said} over {certificate.tokens:,} tokens, in {size / 2**20:.1f} MB;"
-    )
-    console.print(f"{SCOPE}.")
+    over = f"over {certificate.tokens:,} tokens, in a cache of {size / 2**20:.1f} MB"
+    console.print(Text(f"epsilon {certificate.epsilon:g} {said} {over}; {SCOPE}.", style="bold"))
+    rows = [
+        [str(r.layer), str(r.head), f"{r.window:,}", f"<= {r.share:.1e}", f"<= {r.change:.1e}", str(r.over)]
+        for r in certificate.rows
+    ]
+    headings = ("layer", "head", "window", "share lost", "output moved", "tokens over epsilon")
+    console.print(fitting(console, headings, rows, title="what the cache can have cost", names=2))

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Flag, Json
-from farfield.theory.models.inspection import NAMES, Inspection, inspect
-from farfield.theory.models.layers import LENGTHS, Layer
+from farfield.commands.options import FigurePath, Flag, Json
+from farfield.theory.models.inspection import Inspection, inspect
+from farfield.theory.models.presentation import (
+    CACHE_HEADINGS,
+    CACHE_TITLE,
+    LAYER_HEADINGS,
+    cache_rows,
+    layer_rows,
+    sentences,
+)
 
 
 def inspect_command(
@@ -25,7 +32,8 @@ def inspect_command(
     corpus: str | None = None,
     tokenizer: str | None = None,
     length: int = 512,
-    figure: Path | None = None,
+    device: str | None = None,
+    figure: FigurePath = None,
     as_json: Json = False,
 ) -> None:
     """Tell how far a model looks, from its configuration alone: no weights are fetched, and none of its code is run.
@@ -38,7 +46,8 @@ def inspect_command(
         corpus: The text of --weights: `python`, a path, or a data set of the hub.
         tokenizer: For models without one: `bytes`, a tokenizer.json, or a name on the hub.
         length: Tokens of that text.
-        figure: Write a figure of the layers here, as PNG and SVG.
+        device: Where to compute with --weights: cpu, cuda, cuda:1, ...; a GPU if there is one unless given.
+        figure: Write a figure of the layers here: .pdf, .png or .svg.
         as_json: Print one JSON object.
     """
     from farfield.data.configurations import configuration_of
@@ -48,7 +57,7 @@ def inspect_command(
     if weights:
         if logit_bound is not None:
             raise ValueError("give either --logit-bound or --weights, not both")
-        measured = _measured(model, corpus, tokenizer, length)
+        measured = _measured(model, corpus, tokenizer, length, device)
         logit_bound = f"{math.ceil(1000 * max(measured)) / 1000:.3f}"
     found = inspect(config, logit_bound=logit_bound, epsilon=epsilon, name=model.rstrip("/"))
     if measured is not None:
@@ -62,13 +71,13 @@ def inspect_command(
         show(Console(), found)
 
 
-def _measured(model: str, corpus: str | None, tokenizer: str | None, length: int) -> list[float]:
+def _measured(model: str, corpus: str | None, tokenizer: str | None, length: int, device: str | None) -> list[float]:
     from farfield.measure.loading import load_model, load_text
     from farfield.measure.logits import largest_logits
 
     if length < 2:
         raise ValueError(f"a length of {length} was given; it must be at least 2")
-    subject = load_model(model)
+    subject = load_model(model, device=device)
     text = load_text(subject, corpus, split="train", tokens=length, segment=length, tokenizer=tokenizer)
     return largest_logits(subject, text, min(length, text.span, subject.longest or length))
 
@@ -77,60 +86,20 @@ def show(console: Console, found: Inspection) -> None:
     """The answer for a person: one sentence, then the layers, the cache and what else there is to know."""
     console.print(Text(found.sentence, style="bold"))
     if found.model is None:
-        table = Table("field", "value")
-        for name, value in (found.unknown or {}).items():
-            table.add_row(Text(name), Text(str(value)))
-        console.print(table)
+        console.print(_table(("field", "value"), ((name, str(v)) for name, v in (found.unknown or {}).items())))
     else:
-        console.print(_layers(found))
-        for number, (_, said) in enumerate(found.groups(), 1):
-            console.print(Text(f"({number}) {said.kind}: {said.why}."))
-        if found.reach is not None:
-            even = f"; all but {found.epsilon} of an even spread lies within {found.spread:,}" if found.spread else ""
-            console.print(Text(f"The local layers together reach {found.reach:,} tokens, exactly{even}."))
-        console.print(_cache(found))
+        console.print(_table(LAYER_HEADINGS, layer_rows(found)))
+        for sentence in sentences(found):
+            console.print(Text(sentence))
+        console.print(_table(CACHE_HEADINGS, cache_rows(found), CACHE_TITLE))
     for note in found.notes:
         console.print(Text(f"Note: {note}."))
 
 
-def _layers(found: Inspection) -> Table:
-    table = Table()
-    for column in ("layers", "position", "sees", "heads (keys) x width", "soft cap", "sink", "answer"):
-        table.add_column(column)
-    for number, (layers, said) in enumerate(found.groups(), 1):
-        one = layers[0]
-        sees = "everything before" if one.window is None else f"{one.window:,} tokens" + (" (chunk)" * one.chunks)
-        cells = (
-            _numbers(layers), NAMES.get(one.position, one.position), sees,
-            f"{one.heads} ({one.key_heads}) x {one.width}", "" if one.soft_cap is None else f"{one.soft_cap:g}",
-            "learned" if one.sink else "", f"({number}) {said.kind}",
-        )  # fmt: skip
+def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str | None = None) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in headings:
+        table.add_column(column, justify="right" if title else "left")
+    for cells in rows:
         table.add_row(*(Text(cell) for cell in cells))
     return table
-
-
-def _numbers(layers: list[Layer]) -> str:
-    """Layers as "1-3, 5-7", shortened."""
-    runs: list[list[int]] = []
-    for n in (layer.number for layer in layers):
-        if runs and n == runs[-1][1] + 1:
-            runs[-1][1] = n
-        else:
-            runs.append([n, n])
-    said = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
-    short = said if len(said) <= 4 else [*said[:3], "...", said[-1]]
-    return f"{', '.join(short)} ({len(layers)})"
-
-
-def _cache(found: Inspection) -> Table:
-    table = Table(title="keys and values of one text", title_justify="left")
-    for column in ("tokens", "with the windows", "without"):
-        table.add_column(column, justify="right")
-    for n in LENGTHS:
-        cells = (f"{n:,}", _size(found.cache_bytes(n)), _size(found.cache_bytes(n, windows=False)))
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
-
-
-def _size(count: int) -> str:
-    return f"{count / 2**30:,.2f} GiB" if count >= 2**30 else f"{count / 2**20:,.1f} MiB"

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import Json, whole_numbers
+from farfield.commands.options import FigurePath, Json, whole_numbers
 
 
 def needle_command(
@@ -25,6 +25,7 @@ def needle_command(
     training_length: int | None = None,
     device: str | None = None,
     seed: int = 0,
+    figure: FigurePath = None,
     as_json: Json = False,
 ) -> None:
     """Measure whether a model finds the value of a key again that stands t tokens back, in synthetic text.
@@ -40,12 +41,14 @@ def needle_command(
         training_length: For models that do not say it.
         device: Where to compute.
         seed: Of texts and weights.
+        figure: Write the share that was found by distance here, beside the leak and the window.
         as_json: Print JSON instead of tables.
     """
     if not models and not train:
         raise ValueError("Which model? Give a folder or a model on the hub, or --train ENCODING.")
     if length < 8 or steps < 1:
         raise ValueError(f"A length of {length} and {steps} steps were given; they must be at least 8 and 1.")
+    from farfield.measure.figures import needle_figure
     from farfield.measure.loading import load_model
     from farfield.measure.needle import needle, trained_for_it
 
@@ -58,6 +61,7 @@ def needle_command(
         with screen.status(f"training a small model with {encoding}"):
             subject = trained_for_it(encoding, length=length, steps=steps, seed=seed)
         found.append(needle(subject, distances=tried, trials=trials, seed=seed, window=window))
+    written = [] if figure is None else needle_figure(found, figure)
     if as_json:
         print(json.dumps([one.json() for one in found], indent=1))
         return
@@ -75,3 +79,5 @@ def needle_command(
         told = {"TRF(0.01)": one.field, "window": one.window, "leak": None if one.leak is None else f"{one.leak:.3f}"}
         said = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
         console.print(Text(f"series: {one.verdict}" + (f"; {said}" if said else "")))
+    for path in written:
+        console.print(Text(f"figure: {path}"))

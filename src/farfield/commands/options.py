@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farfield.formula import FormulaError
+from farfield.theory.figures import figure_path
 
 if TYPE_CHECKING:
     from farfield.measure import Model
@@ -35,8 +37,15 @@ def _whole(_kind: object, tokens: Sequence[Token]) -> int:
     return int(tokens[0].value)
 
 
+def _drawable(_kind: object, path: Path | None) -> None:
+    """A figure's place is checked when the command line is read, before any work is done."""
+    if path is not None:
+        figure_path(path)
+
+
 Whole = Annotated[int, Parameter(converter=_whole)]
 WholeOrNone = Annotated[int | None, Parameter(converter=_whole)]
+FigurePath = Annotated[Path | None, Parameter(validator=_drawable)]
 Watch = Callable[[str, int, int], None]
 
 
@@ -55,8 +64,8 @@ class Measuring:
     """For models without one: `bytes`, a tokenizer.json, or a name on the hub."""
     device: str | None = None
     """Where to compute: cpu, cuda, cuda:1, ...; a GPU if there is one unless given."""
-    figure: Path | None = None
-    """Write the figure here: .pdf, or .png and .svg."""
+    figure: FigurePath = None
+    """Write the figure here: .pdf, .png or .svg."""
     quiet: Flag = False
     """No progress bar."""
     as_json: Json = False
@@ -65,10 +74,7 @@ class Measuring:
     def model(self, name: str) -> Model:
         """The model of this name, on the chosen device."""
         from farfield.measure.loading import load_model
-        from farfield.theory.figures import figure_path
 
-        if self.figure is not None:
-            figure_path(self.figure)
         return load_model(name, self.training_length, device=self.device)
 
     def text(self, model: Model, tokens: int | None, segment: int | None = None) -> Tokens:
@@ -102,6 +108,21 @@ def progress(first: str, quiet: bool) -> Iterator[Watch]:
             bar.update(task, description=label, completed=done, total=total)
 
         yield watch
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Warnings as sentences on stderr, each once, without the line of code that they come from."""
+    console, said = Console(stderr=True), set()
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            console.print(Text(f"note: {message}"))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def numbered(steps: Sequence[str]) -> Table:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Flag, Measuring, Watch, Whole, WholeOrNone, progress, whole_numbers
+from farfield.commands.tables import fitting
 
 if TYPE_CHECKING:
     from farfield.measure import ByAttention, ByGradient, Truncation
@@ -129,12 +129,13 @@ def _show(console: Console, results: list[ByAttention], gradients: list[ByGradie
     from farfield.measure import agreement
 
     for one in results:
-        title = f"{one.model} ({one.encoding}): ERF by attention, {one.queries} queries a head, rows up to {one.length}"
-        console.print(Text(title, style="bold"))
-        console.print(_heads(one))
+        console.print(Text(one.sentence, style="bold"))
+        _show_fields(console, one)
         if one.learned:
-            console.print(Text("what each head learned, and the verdict on its series", style="bold"))
-            console.print(_learned(one))
+            headings = ("layer", "head", *one.learned[0].values, "verdict")
+            title = "what each head learned, and the verdict on its series"
+            rows = [list(head.cells()) for head in one.learned]
+            console.print(fitting(console, headings, rows, title=title, names=2, left=("verdict",)))
     for grad in gradients:
         for field in grad.json()["fields"]:
             spread = f"{field['erf']['0.1']} to {field['erf']['0.9']}"
@@ -156,32 +157,21 @@ def _show(console: Console, results: list[ByAttention], gradients: list[ByGradie
     )
 
 
-def _heads(one: ByAttention) -> Table:
-    table = Table()
-    for column in ("layer", "head"):
-        table.add_column(column, justify="right")
-    for epsilon in one.epsilons:
-        for column in (f"ERF({epsilon})", "10 % to 90 %", "TRF", "TRF of rows"):
-            table.add_column(column, justify="right")
+def _show_fields(console: Console, one: ByAttention) -> None:
+    """For each epsilon a table with a row for each head."""
+    import numpy as np
+
     fields = one.quantiles((0.1, 0.5, 0.9))
-    for layer in range(fields.shape[1]):
-        for head in range(fields.shape[2]):
-            cells = [str(layer + 1), str(head + 1)]
-            for e in range(len(one.epsilons)):
-                low, middle, high = fields[e, layer, head]
-                rows = "" if one.row_trf is None else str(one.row_trf[e, layer, head])
-                cells += [str(middle), f"{low} to {high}", _tokens(one.trf[e][layer][head]), rows]
-            table.add_row(*(Text(cell) for cell in cells))
-    return table
-
-
-def _learned(one: ByAttention) -> Table:
-    table = Table()
-    for column in ("layer", "head", *one.learned[0].values, "verdict"):
-        table.add_column(column, justify="left" if column == "verdict" else "right")
-    for head in one.learned:
-        table.add_row(*(Text(cell) for cell in head.cells()))
-    return table
+    for e, epsilon in enumerate(one.epsilons):
+        rows = []
+        for layer, head in np.ndindex(*fields.shape[1:3]):
+            low, middle, high = fields[e, layer, head]
+            of_rows = "" if one.row_trf is None else str(one.row_trf[e, layer, head])
+            trf = _tokens(one.trf[e][layer][head])
+            rows.append([str(layer + 1), str(head + 1), str(middle), f"{low} to {high}", trf, of_rows])
+        headings = ("layer", "head", f"ERF({epsilon})", "10 % to 90 %", "TRF", "TRF of rows")
+        title = f"by attention, epsilon = {epsilon}: {one.queries} queries a head, rows up to {one.length}"
+        console.print(fitting(console, headings, rows, title=title, names=2))
 
 
 def _tokens(n: int | None) -> str:
@@ -191,27 +181,25 @@ def _tokens(n: int | None) -> str:
 def _show_truncation(console: Console, one: Truncation) -> None:
     import numpy as np
 
-    title = f"{one.model} ({one.encoding}): delta(i, j), the change when only the last j tokens are kept"
-    console.print(Text(title, style="bold"))
-    table = Table(
-        title="queries past the burn-in; median over heads of the median, and the largest", title_justify="left"
-    )
+    console.print(Text(one.sentence, style="bold"))
     names = [n for n in ("delta", "lost", "sharper", "radius", "paper", "spread", "certificate") if n in one.median]
-    for column in ("j", *names, "log-probabilities", "loss"):
-        table.add_column(column, justify="right")
-    for w, j in enumerate(one.windows):
-        cells = [str(j)]
-        for name in names:
-            middle, most = np.median(one.median[name][:, :, w]), one.largest[name][:, :, w].max()
-            cells.append(f"{middle:.2g} / {most:.2g}")
-        net = one.network[w]
-        cells += [f"{net['median_logit_change']:.2g} / {net['largest_logit_change']:.2g}", f"{net['loss_change']:+.4f}"]
-        table.add_row(*(Text(cell) for cell in cells))
-    console.print(table)
-    against = Table(title=f"at the fixed window j = {one.fixed}, against the position i (means)", title_justify="left")
-    for column in ("i", "lost share of attention", "delta"):
-        against.add_column(column, justify="right")
-    for p, (low, high) in enumerate(one.positions):
-        lost, delta = (one.by_position[name][:, :, p].mean() for name in ("lost", "delta"))
-        against.add_row(Text(f"{low} to {high}"), Text(f"{lost:.4f}"), Text(f"{delta:.4f}"))
-    console.print(against)
+    of: dict[str, tuple[Any, Any]] = {
+        "the median head, median query": (one.median, np.median),
+        "the worst head and query": (one.largest, np.max),
+    }
+    for title, (found, taken) in of.items():
+        rows = [[str(j), *(f"{taken(found[n][:, :, w]):.2g}" for n in names)] for w, j in enumerate(one.windows)]
+        console.print(fitting(console, ("j", *names), rows, title=f"delta(i, j) and its bounds: {title}"))
+    shown = {"median_logit_change": ".2g", "largest_logit_change": ".2g", "loss_change": "+.4f"}
+    changes = [
+        [str(j), *(f"{net[name]:{digits}}" for name, digits in shown.items())]
+        for j, net in zip(one.windows, one.network, strict=True)
+    ]
+    headings = ("j", "log-probabilities: median", "largest", "loss")
+    console.print(fitting(console, headings, changes, title="the change of the whole network"))
+    rows = [
+        [f"{low} to {high}", *(f"{one.by_position[name][:, :, p].mean():.4f}" for name in ("lost", "delta"))]
+        for p, (low, high) in enumerate(one.positions)
+    ]
+    title = f"at the fixed window j = {one.fixed}, against the position i (means)"
+    console.print(fitting(console, ("i", "lost share of attention", "delta"), rows, title=title))

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Measuring, Whole, WholeOrNone, progress, whole_numbers
+from farfield.commands.tables import fitting
 
 if TYPE_CHECKING:
     from farfield.measure import Speed
@@ -35,7 +35,8 @@ def speed_command(
         length: Tokens of one pass of full-length inference and windowed attention; 18 times the training length unless
             given.
         tokens: Tokens to score.
-        sliding_tokens: Time the sliding window on so many tokens only: it reads a whole window for each.
+        sliding_tokens: Time the sliding window on so many tokens only: it reads a whole window for each. Perplexities
+            are then all of these tokens.
         repeats: The fastest of so many counts.
         preset: Size of the random model, if no model is given.
         options: What evaluate, receptive and speed share.
@@ -99,28 +100,26 @@ def random_model(preset: str, tokens: int) -> tuple[Any, Any]:
 
 def show(console: Console, result: Speed, *, random: bool) -> None:
     """The table for a person."""
-    from farfield.measure.speed import ORDER, PAPER
+    from farfield.measure.speed import PAPER
 
-    console.print(Text(result.model, style="bold"))
+    console.print(Text(result.sentence, style="bold"))
     base = {t.window: t.per_token for t in result.of("non-overlapping")}
-    table = Table(title="time relative to non-overlapping, and perplexity", title_justify="left")
-    for column in ("window", "non-overlapping", "sliding, stride 1", "windowed attention"):
-        table.add_column(column, justify="right")
+    rows = []
     for w in base:
         cells = [str(w)]
         for protocol in ("non-overlapping", "sliding", "windowed"):
             t = next(t for t in result.of(protocol) if t.window == w)
             cells.append(f"{t.per_token / base[w]:.2f}x" + ("" if random else f"  {t.perplexity:.3f}"))
-        table.add_row(*(Text(cell) for cell in cells))
-    console.print(table)
-    relative = result.relative()
-    averages = Table(title="average over the windows (the paper's Table 1)", title_justify="left")
-    for column in ("inference", "here", "paper"):
-        averages.add_column(column, justify="left" if column == "inference" else "right")
-    for protocol in ORDER:
-        paper = f"{PAPER[protocol]:.2f}" if protocol in PAPER else ""
-        averages.add_row(Text(protocol), Text(f"{relative[protocol]:.2f}"), Text(paper))
-    console.print(averages)
+        rows.append(cells)
+    headings = ("window", "non-overlapping", "sliding, stride 1", "windowed attention")
+    title = "time of a token relative to non-overlapping" + ("" if random else ", and perplexity of the same tokens")
+    console.print(fitting(console, headings, rows, title=title))
+    averages = [
+        [protocol, f"{ratio:.2f}", f"{PAPER[protocol]:.2f}" if protocol in PAPER else ""]
+        for protocol, ratio in result.relative().items()
+    ]
+    title = "average over the windows (the paper's Table 1)"
+    console.print(fitting(console, ("inference", "here", "paper"), averages, title=title, left=("inference",)))
     for t in result.of("full"):
         said = "" if random else f", perplexity {t.perplexity:.3f}"
         console.print(Text(f"full length: passes of {result.length} tokens{said}"))

@@ -39,6 +39,7 @@ def study_command(
     cluster: Literal["local", "slurm"] = "local",
     slurm: Annotated[list[str] | None, Parameter(negative="")] = None,
     jobs: WholeOrNone = None,
+    device: str | None = None,
     dry_run: Flag = False,
     without_gpu: Flag = False,
     quiet: Flag = False,
@@ -71,6 +72,8 @@ def study_command(
         slurm: An option of sbatch for each run as NAME=VALUE: partition=gpu, nodes=2, gpus_per_node=8, mem=64G,
             time=600 (minutes). May be repeated. A job that is pre-empted goes back into the queue.
         jobs: Runs at once on this machine; one for each core or GPU unless given.
+        device: Where the runs compute: cpu, cuda (one run on each GPU), or one GPU such as cuda:1; every GPU unless
+            given, or the cores.
         dry_run: Say what would be done and what it would cost, and stop.
         without_gpu: Start the paper's sizes even though this machine shows no GPU.
         quiet: Show no progress.
@@ -86,6 +89,8 @@ def study_command(
         option is not None
         for option in (corpora, encodings, seeds, first_seed, stands_for, preset, precision, learn, slopes)
     )
+    if device is not None:
+        running.chosen_gpus(device)
     plan = read_plan(out) if only is not None and not selected else None
     if plan is None:
         chosen = split(corpora, paths=True), split(encodings), 1 if seeds is None else seeds
@@ -119,6 +124,7 @@ def study_command(
                     cluster=cluster,
                     slurm=slurm or [],
                     jobs=jobs,
+                    device=device,
                     runs=runs or [],
                     train=not measure_only,
                 )

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import Formula, Json, SetParameters, Whole, WholeOrNone, values
+from farfield.commands.tables import fitting
+from farfield.head_parameters import said_slopes
 from farfield.theory.budget import answer_in_time
 from farfield.theory.fields.receptive import digits
 from farfield.theory.fields.windows import Windows, windows
@@ -56,6 +57,8 @@ def window_command(
         print(json.dumps(_json(result, epsilon, logit_bound)))
     else:
         _show(Console(), found.name, result, epsilon, logit_bound)
+        if found.name == found.text and (said := said_slopes(found, heads, given)):
+            Console().print(Text(said))
 
 
 def is_model(text: str) -> bool:
@@ -100,15 +103,20 @@ def _number(tokens: int | None) -> int | str | None:
 
 
 def _show(console: Console, name: str, result: Windows, epsilon: str, logit_bound: str) -> None:
-    said = f": windows for |q.k|/sqrt(d) <= {logit_bound} and a share of at most {epsilon} lost"
-    console.print(Text(name, style="bold") + Text(said))
-    table = Table()
-    for column in ("head", "parameters", "window"):
-        table.add_column(column, justify="left" if column == "parameters" else "right")
-    for h in result.heads:
-        given = ", ".join(f"{n} = {v}" for n, v in h.parameters.items())
-        table.add_row(str(h.number), Text(given), "none" if h.tokens is None else _shown(h.tokens))
-    console.print(table)
+    known = [h.tokens for h in result.heads if h.tokens is not None]
+    each = f"each of the {len(result.heads)} heads" if len(result.heads) > 1 else "the head"
+    length = f" in texts of up to {result.context:,} tokens" if result.limited else ""
+    said = f"the last {_shown(max(known))} tokens are enough for {each}{length}" if known else "no window is enough"
+    if known and len(known) < len(result.heads):
+        said = f"{len(known)} of {len(result.heads)} heads have a window, of at most {_shown(max(known))} tokens"
+    console.print(Text(f"{name}: {said}.", style="bold"))
+    console.print(f"windows for |q.k|/sqrt(d) <= {logit_bound} and a share of at most {epsilon} lost:")
+    rows = [
+        [str(h.number), ", ".join(f"{n} = {v}" for n, v in h.parameters.items()),
+         "none" if h.tokens is None else _shown(h.tokens)]
+        for h in result.heads
+    ]  # fmt: skip
+    console.print(fitting(console, ("head", "parameters", "window"), rows, left=("parameters",)))
     share = result.full_tokens / result.cache_tokens
     console.print(
         f"A layer keeps {result.cache_tokens:,} of {result.full_tokens:,} keys in a text of {result.context:,} tokens"

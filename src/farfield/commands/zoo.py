@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from farfield.bounded_encodings import CLASSES
 from farfield.commands.options import Json
+from farfield.commands.tables import fitting
 from farfield.theory.verdict.convergence import check
 from farfield.zoo import ENCODINGS, Encoding
 
@@ -25,16 +25,18 @@ def zoo_command(*, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table(title="encodings: t is the distance, the formula is the bias r(t)", title_justify="left")
-    for column in ("name", "r(t)", "parameters", "verdict", "source"):
-        table.add_column(column, overflow="fold")
+    console, cells = Console(), []
     for row in rows:
         said = row["condition"] or row["verdict"].replace("not-applicable", "does not apply")
         said += f" ({row['answer']})" if row["answer"] in ("disperses", "neither") else ""
-        given = "\n".join(f"{p['name']}: {p['given']}" for p in row["parameters"])
-        cells = (row["name"], row["formula"] or row["note"], given, said, row["source"])
-        table.add_row(*(Text(cell) for cell in cells))
-    Console().print(table)
+        given = ", ".join(f"{p['name']} {p['given']}" for p in row["parameters"])
+        why = row["note"] if row["formula"] is None else ""
+        cells.append([row["name"], row["formula"] or "", said, why, given, row["source"]])
+    count = sum(row["formula"] is not None for row in rows)
+    said = f"{len(rows)} encodings have names, {count} of them a formula r(t) of the distance t; type any other."
+    console.print(Text(said, style="bold"))
+    headings = ("", "r(t)", "verdict", "why", "parameters", "source")
+    console.print(fitting(console, headings, cells, left=headings))
 
 
 def _row(e: Encoding) -> dict[str, Any]:

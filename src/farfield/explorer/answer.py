@@ -19,6 +19,7 @@ from farfield.bounded_encodings import CLASSES
 from farfield.explorer import lines
 from farfield.explorer.numbers import curves, paper_claims
 from farfield.explorer.parameters import Slider, sliders
+from farfield.explorer.pasted import inspected
 from farfield.explorer.question import Question
 from farfield.formula import Formula, build
 from farfield.formula.mathml import mathml
@@ -367,4 +368,5 @@ _ANSWERS = {
     "heads": heads,
     "compare": pairs,
     "design": designed,
+    "inspect": inspected,
 }

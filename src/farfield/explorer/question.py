@@ -10,6 +10,7 @@ from farfield.theory.fields.receptive import exact_epsilon
 from farfield.theory.fields.windows import exact_bound
 
 LONGEST_QUERY = 8192  # characters of an address
+LONGEST_CONFIGURATION = 256 << 10  # characters of a config.json
 MOST_HEADS = 64
 MOST_TOKENS = 65_536  # of a context
 FARTHEST_START = 1_000_000
@@ -27,6 +28,7 @@ _FIELDS = {
     "heads": {"f", "set", "heads", "from", "skip"},
     "compare": {"f", "set", "heads", "head"},
     "design": {"f", "set", "heads", "head", "parameter", "reach", "epsilon"},
+    "inspect": {"config", "epsilon", "bound"},
 }
 
 
@@ -46,6 +48,7 @@ class Question:
     parameter: str = ""
     reach: int = 4096
     skip: int = 0  # parts of the answer that the page has already
+    configuration: str = ""  # of a model, as it was pasted
 
     @property
     def formula(self) -> str:
@@ -74,6 +77,15 @@ def read(kind: str, fields: list[tuple[str, str]]) -> Question:
             raise ValueError(f"the field {name!r} was given twice")
         else:
             once[name] = value
+    epsilon, bound = once.get("epsilon", "0.01").strip(), once.get("bound", "" if kind == "inspect" else "5").strip()
+    exact_epsilon(epsilon)
+    if bound or kind != "inspect":
+        exact_bound(bound)
+    if kind == "inspect":
+        pasted = once.get("config", "")
+        if len(pasted) > LONGEST_CONFIGURATION:
+            raise ValueError(f"a configuration has at most {LONGEST_CONFIGURATION:,} characters, not {len(pasted):,}")
+        return Question(kind, (), (), epsilon=epsilon, bound=bound, configuration=pasted)
     if not 1 <= len(formulas) <= (MOST_ENCODINGS if kind == "compare" else 1):
         raise ValueError("give one formula" if kind != "compare" else f"give 2 to {MOST_ENCODINGS} formulas")
     if any(len(f) > MAX_LENGTH for f in formulas):
@@ -82,8 +94,6 @@ def read(kind: str, fields: list[tuple[str, str]]) -> Question:
     head = _whole(once, "head", heads, 1, MOST_HEADS, "head")
     if head > heads:
         raise ValueError(f"there is no head {head} among {heads}")
-    epsilon, bound = once.get("epsilon", "0.01").strip(), once.get("bound", "5").strip()
-    exact_epsilon(epsilon), exact_bound(bound)
     return Question(
         kind,
         tuple(formulas),

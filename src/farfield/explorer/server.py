@@ -1,7 +1,7 @@
 """The server of the explorer: one page and its answers, for this machine only.
 
-Only GET, only from a page of its own address, only short queries; every answer forbids whatever the page does not need
-(content security policy). Formulas are worked on in other processes (work.py).
+Only GET, and POST for a pasted configuration; only from a page of its own address, only short queries; every answer
+forbids whatever the page does not need (content security policy). Formulas are worked on in other processes (work.py).
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from farfield.explorer.answer import zoo_list
-from farfield.explorer.question import LONGEST_QUERY, read
+from farfield.explorer.question import LONGEST_CONFIGURATION, LONGEST_QUERY, read
 from farfield.explorer.work import BusyError, CutOffError, Pool
+from farfield.reading import parse_json
 
 HOST = "127.0.0.1"
 PATIENCE = 5.0  # seconds; a connection on which nothing moves is closed after one to two times this
 _MOST_FIELDS = 64  # of a query
+_PASTED = "/api/inspect"  # a configuration is too long for a query
+_LONGEST_BODY = 8 * LONGEST_CONFIGURATION  # bytes: every character may be escaped
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -95,7 +98,9 @@ def application(port: int, study: list[dict[str, Any]] | None = None, pool: Pool
 
     async def answer(request: Request) -> Response:
         fields = parse_qsl(request.url.query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
-        question = read(request.path_params["kind"], fields)
+        if request.method == "POST":
+            fields += _pairs(await _body(request))
+        question = read(request.path_params.get("kind", "inspect"), fields)
         try:
             found = await _while_connected(request, workers.ask(question))
         except CutOffError as error:
@@ -108,7 +113,7 @@ def application(port: int, study: list[dict[str, Any]] | None = None, pool: Pool
         return _json({"zoo": zoo_list(), "study": study})
 
     page = files("farfield.explorer") / "page"
-    routes = [Route("/api/start", start), Route("/api/{kind}", answer)]
+    routes = [Route("/api/start", start), Route(_PASTED, answer, methods=["POST"]), Route("/api/{kind}", answer)]
     for name in sorted(entry.name for entry in page.iterdir()):
         ending = name[name.rfind(".") :]
         if ending in _KINDS:
@@ -131,6 +136,29 @@ async def _sentence(request: Request, error: Exception) -> Response:
 
 def _json(data: Any, status: int = 200) -> Response:
     return Response(json.dumps(data, allow_nan=False), status, media_type="application/json")
+
+
+async def _body(request: Request) -> bytes:
+    """What was sent, if it is not longer than any configuration."""
+    out = b""
+    async for piece in request.stream():
+        out += piece
+        if len(out) > _LONGEST_BODY:
+            raise ValueError(f"at most {_LONGEST_BODY:,} bytes may be sent")
+    return out
+
+
+def _pairs(body: bytes) -> list[tuple[str, str]]:
+    """The fields in a JSON list of pairs of texts, as the page sends them."""
+    try:
+        sent = parse_json(body)
+    except ValueError as error:
+        raise ValueError(f"what was sent is no JSON: {error}") from None
+    if not isinstance(sent, list) or not all(
+        isinstance(one, list) and len(one) == 2 and all(isinstance(text, str) for text in one) for one in sent
+    ):
+        raise ValueError("what was sent is no list of fields and their values")
+    return [(name, value) for name, value in sent]
 
 
 async def _while_connected(request: Request, asked: Any) -> dict[str, Any]:
@@ -182,8 +210,8 @@ class Guard:
                 return 403, "the explorer answers only to its own page"
             if name == "sec-fetch-site" and value == "cross-site" and scope["path"] != "/":
                 return 403, "the explorer answers only to its own page"
-        if scope["method"] != "GET":
-            return 405, "the explorer knows only GET"
+        if scope["method"] != ("POST" if scope["path"] == _PASTED else "GET"):
+            return 405, "the explorer knows only GET, and POST for a configuration"
         if len(scope["query_string"]) > LONGEST_QUERY:
             return 414, f"a query has at most {LONGEST_QUERY} characters"
         return None

@@ -109,6 +109,13 @@ class Truncation:
     by_position: dict[str, np.ndarray]  # delta and lost: (layers, H, positions), means
     network: list[dict[str, float]]  # for each window: change of the logits and of the loss
 
+    @property
+    def sentence(self) -> str:
+        """What a window costs the whole network, in one sentence."""
+        w = self.windows.index(self.fixed) if self.fixed in self.windows else len(self.windows) - 1
+        change = f"changes the loss by {self.network[w]['loss_change']:+.4f} in rows of up to {self.length}"
+        return f"{self.model} ({self.encoding}): keeping the last {self.windows[w]} tokens in every layer {change}."
+
     def violations(self) -> float:
         """By how much delta exceeds its identity at most (rounding), relative to the largest delta."""
         worst = np.abs(self.largest["delta"] - self.largest["identity"]).max()

@@ -1,4 +1,4 @@
-"""The figures of the measurements, in the common style: PNG and SVG, readable in black and white."""
+"""The figures of the measurements, in the common style, readable in black and white."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from farfield.theory.figures import in_tokens, look, plain, save, style
 if TYPE_CHECKING:
     from farfield.measure.delta import Truncation
     from farfield.measure.gradient import ByGradient
+    from farfield.measure.needle import Needle
     from farfield.measure.perplexity import Evaluation
     from farfield.measure.receptive import ByAttention
     from farfield.measure.speed import Speed
 
 
 def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -> list[Path]:
-    """Perplexity against length by each protocol, with error bars, and the loss by tokens seen that explains it."""
+    """Perplexity against length by each protocol, and the loss by tokens seen that explains it, with error bars.
+
+    Those of perplexity are paired: of the change from 1x, in which the difficulty of the text cancels.
+    """
     with style() as pyplot:
         figure, (left, right) = pyplot.subplots(1, 2, figsize=(9, 3.6))
         number = 0
@@ -29,21 +33,46 @@ def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -
                 if rows:
                     name = protocol if len(evaluations) == 1 else f"{label}, {protocol}"
                     x, y = [row.length for row in rows], [row.perplexity for row in rows]
-                    # the errors of all protocols are much the same, as they share the text: shown once
-                    bars = [row.stderr or 0.0 for row in rows] if protocol == "non-overlapping" else None
+                    base = next((row for row in rows if row.length == evaluation.training_length), rows[0])
+                    bars = [row.perplexity * (row.against(base)[1] or 0.0) for row in rows]
                     left.errorbar(x, y, bars, label=plain(name), capsize=2, elinewidth=0.6, **look(number))
                     number += 1
         for i, (label, evaluation) in enumerate(evaluations.items()):
             seen = evaluation.by_tokens_seen()
             middle = [(p["from"] * p["to"]) ** 0.5 for p in seen]
-            right.plot(middle, [p["loss"] for p in seen], label=plain(label), **look(i))
+            losses, errors = [p["loss"] for p in seen], [p["error"] for p in seen]
+            right.errorbar(middle, losses, errors, label=plain(label), capsize=2, elinewidth=0.6, **look(i))
             right.axvline(evaluation.training_length, color="#7f7f7f", linestyle=":", linewidth=1)
         in_tokens(left.xaxis, right.xaxis)
-        left.set(xlabel="length (tokens)", ylabel="perplexity", title="perplexity against length")
+        left.set(xlabel="length (tokens)", ylabel="perplexity", title="perplexity against length (bars: of the change)")
         right.set(xlabel="tokens seen", ylabel="loss", title="loss by tokens seen (dotted: training length)")
         left.legend(fontsize=7)
         if len(evaluations) > 1:
             right.legend(fontsize=7)
+        return _written(figure, pyplot, path)
+
+
+def needle_figure(found: Sequence[Needle], path: str | Path) -> list[Path]:
+    """The share of values that was found by their distance, and the share of the weights that lies beyond it."""
+    with style() as pyplot:
+        figure, axes = pyplot.subplots(figsize=(6.5, 3.8))
+        for i, one in enumerate(found):
+            looks = look(i)
+            cut = one.cut
+            beyond = "" if cut is None else f"; cut at {cut:,} ({'window' if one.window else 'TRF(0.01)'})"
+            axes.plot(one.distances, one.accuracy, label=plain(f"{one.encoding}: found{beyond}"), **looks)
+            known = [(t, x) for t, x in zip(one.distances, one.leaks, strict=False) if x is not None]
+            if known:
+                bare = {"color": looks["color"], "linestyle": ":", "linewidth": 1}
+                axes.plot(*zip(*known, strict=True), label=plain(f"{one.encoding}: leak beyond t"), **bare)
+            if cut is not None and cut <= 1.5 * max(one.distances):
+                axes.axvline(cut, color=looks["color"], linestyle="-.", linewidth=1)
+            axes.axvline(one.training_length, color="#7f7f7f", linestyle=":", linewidth=1)
+        axes.axhline(found[0].chance, color="#7f7f7f", linestyle="--", linewidth=0.8)
+        in_tokens(axes.xaxis)
+        axes.set(xlabel="tokens back (dotted: training length)", ylabel="share (dashed: guessing)", ylim=(-0.02, 1.04),
+                 title="the value of a key, found again")  # fmt: skip
+        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
         return _written(figure, pyplot, path)
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from farfield.measure.models import Model, as_model
-from farfield.measure.predictions import head_of, joint_verdict, mean_leak
+from farfield.measure.predictions import head_of, joint_verdict, leak_beyond, mean_leak
 from farfield.measure.windows import receptive_fields
 
 KEYS = VALUES = 4
@@ -36,9 +36,10 @@ class Needle:
         accuracy: The share of right answers at each distance.
         chance: The share that guessing gives.
         field: The largest TRF(0.01) of its heads; None where a series diverges or there is no formula.
-        window: The largest of the model's own windows, where every layer has one.
+        window: Tokens that all layers reach together through windows, where every layer has one.
         leak: Mean over the heads, from the training length to the longest text.
         verdict: On the series of its heads.
+        leaks: The share of the longest text that the formulas leave beyond each distance, the mean over the heads.
     """
 
     model: str
@@ -52,12 +53,19 @@ class Needle:
     window: int | None
     leak: float | None
     verdict: str
+    leaks: tuple[float | None, ...] = ()
 
     @property
     def able(self) -> bool:
-        """Whether it can do the task within its training length."""
-        within = [a for t, a in zip(self.distances, self.accuracy, strict=True) if t < self.training_length]
+        """Whether it can do the task within its training length, and within what the theory leaves it."""
+        end = min(self.training_length, self.cut or self.training_length)
+        within = [a for t, a in zip(self.distances, self.accuracy, strict=True) if t < end]
         return bool(within) and min(within) >= ABLE
+
+    @property
+    def cut(self) -> int | None:
+        """The tokens from which on the theory cuts off: by windows, or all but 0.01 of each layer's weights."""
+        return self.window or self.field
 
     @property
     def farthest(self) -> int | None:
@@ -74,12 +82,12 @@ class Needle:
     def sentence(self) -> str:
         """What was found, and what follows."""
         if not self.able:
-            return (
-                f"{self.model} cannot do the task within its training length of {self.training_length} tokens, so what "
-                "it loses beyond says nothing about its encoding."
-            )
+            within = f"its training length of {self.training_length} tokens"
+            if self.cut is not None and self.cut < self.training_length:
+                within = f"the {self.cut} tokens that its formula leaves it"
+            return f"{self.model} cannot do the task within {within}, so what it loses beyond says nothing about it."
         end = "at no distance that was tried" if self.farthest is None else f"up to {self.farthest} tokens back"
-        cut = self.window or self.field
+        cut = self.cut
         said = f"{self.model} finds the value {end}"
         if cut is None:
             return f"{said}; its formula cuts nothing off ({self.verdict})."
@@ -87,10 +95,15 @@ class Needle:
         if not lost:
             return f"{said}; the theory cuts off from {cut} tokens on, which was not tried."
         held = "it gets lost" if max(lost) < (1 + self.chance) / 2 else "it is found all the same, so less was needed"
-        return f"{said}; the theory cuts off all but {EPSILON} from {cut} tokens on: {held}."
+        how = "its windows cut off everything" if self.window else f"each layer's weights leave at most {EPSILON}"
+        return f"{said}; {how} from {cut} tokens on: {held}."
 
     def json(self) -> dict[str, Any]:
-        rows = [{"distance": t, "accuracy": a} for t, a in zip(self.distances, self.accuracy, strict=True)]
+        leaks = self.leaks or (None,) * len(self.distances)
+        rows = [
+            {"distance": t, "accuracy": a, "leak": x}
+            for t, a, x in zip(self.distances, self.accuracy, leaks, strict=True)
+        ]
         return {
             "model": self.model, "encoding": self.encoding, "training_length": self.training_length,
             "trials": self.trials, "chance": self.chance, "rows": rows, "able": self.able, "farthest": self.farthest,
@@ -151,7 +164,7 @@ def needle(
         distances: Odd numbers of tokens; from 1 to four times the training length unless given.
         trials: Texts at each distance.
         seed: Of the texts.
-        window: Cut every head at so many tokens.
+        window: Cut every head of every layer at so many tokens.
         watch: Called after each distance.
     """
     if model.training_length is None:
@@ -183,16 +196,15 @@ def needle(
         accuracy.append(right / trials)
         if watch is not None:
             watch()
-    heads = [
-        head_of(model, layer, h, max(max(tried) + 2, model.training_length))
-        for layer in range(model.layers)
-        for h in range(model.heads)
-    ]
+    longest_text = max(max(tried) + 2, model.training_length)
+    reach = _own_window(model) if window is None else 1 + model.layers * (window - 1)
+    heads = [head_of(model, layer, h, longest_text) for layer in range(model.layers) for h in range(model.heads)]
     fields = [f for row in receptive_fields(model, EPSILON) for f in row]
     return Needle(
         model.name, model.encoding, model.training_length, trials, tuple(tried), tuple(accuracy), 1 / VALUES,
         None if None in fields or not fields else max(f for f in fields if f is not None),
-        window or _own_window(model), mean_leak(heads), joint_verdict(head["verdict"] for head in heads),
+        reach, mean_leak(heads), joint_verdict(head["verdict"] for head in heads),
+        tuple(leak_beyond(model, t, longest_text) for t in tried),
     )  # fmt: skip
 
 

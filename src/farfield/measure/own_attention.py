@@ -16,6 +16,7 @@ from torch import Tensor
 from farfield.measure.inputs import AttentionInputs, Window
 from farfield.measure.models import Visit
 from farfield.nn.bias import Bias
+from farfield.nn.cache.bounded import falcon_heads, split_heads
 from farfield.nn.cache.sources import biases_of
 
 
@@ -51,7 +52,7 @@ def bloom_forward(
     module: Any, window: Window, visit: Visit | None, hidden_states: Tensor, residual: Tensor, *_: Any, **given: Any
 ) -> tuple[Tensor, None]:
     """BLOOM's attention."""
-    q, k, v = module._reshape(module.query_key_value(hidden_states))
+    q, k, v = split_heads(module.query_key_value(hidden_states), module.num_heads, module.head_dim)
     bias = _line(_slopes(module.num_heads, q.device), k.shape[2])
     y = attended(module.layer_idx, AttentionInputs(q, k, v, bias, module.inv_norm_factor, window), visit)
     return module.dense(y.transpose(1, 2).flatten(2)) + residual, None
@@ -92,7 +93,7 @@ def falcon_forward(
     """Falcon's attention, rotary or with ALiBi."""
     from transformers.models.falcon.modeling_falcon import apply_rotary_pos_emb
 
-    q, k, v = (x.transpose(1, 2) for x in module._split_heads(module.query_key_value(hidden_states)))
+    q, k, v = falcon_heads(module, module.query_key_value(hidden_states))
     bias = rounding = None
     if alibi is None:
         q, k = apply_rotary_pos_emb(q, k, *position_embeddings)

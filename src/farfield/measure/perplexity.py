@@ -61,18 +61,21 @@ class Evaluation:
         )
 
     def by_tokens_seen(self) -> list[dict[str, float]]:
-        """The loss by how many tokens a token could see, over the chunks of all lengths: the more, the less noise."""
+        """The loss by how many tokens a token could see, over the chunks of all lengths; with its error, or nan."""
         rows = self.of("non-overlapping")
         longest = max((row.length for row in rows), default=0)
-        totals: dict[tuple[float, float], list[float]] = {}
+        totals: dict[tuple[float, float], np.ndarray] = {}
         for row in rows:
             for p in row.positions or []:
                 whole = p["to"] == max(1, 2 * (p["from"] - 1)) or row.length == longest
                 if whole:
-                    total = totals.setdefault((p["from"], p["to"]), [0.0, 0.0])
-                    total[0] += p["tokens"]
-                    total[1] += p["tokens"] * p["loss"]
-        return [{"from": a, "to": b, "tokens": n, "loss": x / n} for (a, b), (n, x) in sorted(totals.items())]
+                    total = totals.setdefault((p["from"], p["to"]), np.zeros(3))
+                    # The lengths share their text, so their errors do not cancel: the mean of them is no smaller.
+                    total += p["tokens"] * np.array([1.0, p["loss"], p.get("error", np.nan)])
+        return [
+            {"from": a, "to": b, "tokens": int(n), "loss": float(x / n), "error": float(e / n)}
+            for (a, b), (n, x, e) in sorted(totals.items())
+        ]
 
     def json(self) -> list[dict[str, Any]]:
         return [row.json() for row in self.rows]
@@ -279,13 +282,15 @@ def _lost(model: Model, segments: np.ndarray, chunks: list[Chunk], window: Windo
 
 
 def by_position(losses: np.ndarray, length: int) -> list[dict[str, float]]:
-    """The mean loss by how many tokens of its chunk a token could see: 1, 2, 3-4, 5-8, ..."""
+    """The mean loss by how many tokens of its chunk a token could see: 1, 2, 3-4, 5-8, ...; with its error."""
     seen = np.arange(losses.shape[1]) % length + 1
     rows, low = [], 1
     while low <= min(length, losses.shape[1]):
         high = min(length, 1 if low == 1 else 2 * (low - 1))
         some = losses[:, (seen >= low) & (seen <= high)]
-        rows.append({"from": low, "to": high, "tokens": some.size, "loss": float(some.mean())})
+        row = {"from": low, "to": high, "tokens": some.size, "loss": float(some.mean())}
+        error = ratio_error(blocks_of(some), blocks_of(np.ones_like(some)), lambda means: means)
+        rows.append(row if error is None else {**row, "error": error})
         low = high + 1
     return rows
 

@@ -57,6 +57,13 @@ def mean_leak(heads: Any) -> float | None:
     return None if not leaks or None in leaks else float(np.mean(leaks))
 
 
+def leak_beyond(model: Model, distance: int, length: int) -> float | None:
+    """The share of a row of `length` that the formulas leave beyond a distance: the mean over heads, or None."""
+    heads = [model.formula_of(layer, head) for layer in range(model.layers) for head in range(model.heads)]
+    return mean_leak([_of_series(known[0], tuple(sorted(known[1].items())), distance, length) if known else NO_FORMULA
+                      for known in heads])  # fmt: skip
+
+
 def joint_verdict(verdicts: Any) -> str:
     """The one verdict of all heads, "mixed" if some converge and some diverge, else "undecided"."""
     counts = Counter(verdicts)

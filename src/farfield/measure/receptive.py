@@ -86,6 +86,15 @@ class ByAttention:
     row_trf: np.ndarray | None
     learned: tuple[LearnedHead, ...] = ()
 
+    @property
+    def sentence(self) -> str:
+        """How far the model looks, in one sentence, for the last epsilon."""
+        median = self.median()[-1]
+        layer, head = np.unravel_index(int(median.argmax()), median.shape)
+        where = f"in its widest head (layer {layer + 1}, head {head + 1}), in rows of up to {self.length}"
+        said = f"all but {self.epsilons[-1]} of a query's attention lies within {median.max()} tokens"
+        return f"{self.model} ({self.encoding}): {said}, by the median, {where}."
+
     def median(self) -> np.ndarray:
         """The median ERF, (E, layers, H)."""
         return quantiles(self.counts, (0.5,))[..., 0]

@@ -54,7 +54,7 @@ class Score:
         seconds: That it took here: next to nothing where a longer length had done the work.
         blocks: Sums of the losses of blocks of the text (its segments), the same blocks for every score.
         key: Of its condition.
-        positions: Non-overlapping: the loss by number of tokens seen.
+        positions: Non-overlapping: the loss by number of tokens seen, with its error where there are several blocks.
         context_gain: At the training length, non-overlapping: how many nats the context beyond 8 tokens gains, and the
             error of that.
         extra: What else is said of it: stride, windows and what they lose, the tail and its leak.

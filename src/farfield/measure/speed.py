@@ -47,6 +47,13 @@ class Speed:
     length: int
     timings: list[Timing]
 
+    @property
+    def sentence(self) -> str:
+        """What a token costs, in one sentence."""
+        of = self.relative()
+        ratios = f"sliding windows take {of['sliding']:.3g} times and windowed attention {of['windowed']:.3g} times"
+        return f"{self.model}: {ratios} as long for a token as non-overlapping windows."
+
     def of(self, protocol: str) -> list[Timing]:
         return [t for t in self.timings if t.protocol == protocol]
 
@@ -95,8 +102,8 @@ def measure_speed(
         windows: Tokens that a prediction may see.
         length: Of the pass of full-length inference and of windowed attention; 18 times the training length unless
             given, or the whole text if that is shorter.
-        sliding_tokens: Time the sliding window on the first so many tokens only; all unless given. Its perplexity is
-            then of these, too.
+        sliding_tokens: Time the sliding window on the first so many tokens only; all unless given. Every perplexity
+            is then of these, so that all are of the same tokens.
         repeats: The fastest of so many counts (of one, for the sliding window).
         watch: Called with what is timed next.
 
@@ -127,7 +134,7 @@ def measure_speed(
             start = time.perf_counter()
             losses = token_losses(model, text.ids[:1, : n + 1], chunks, cut)
             best = min(best, time.perf_counter() - start)
-        return Timing(protocol, w, n, best, float(np.exp(losses.mean())))
+        return Timing(protocol, w, n, best, float(np.exp(losses[:, :few].mean())))
 
     timings = []
     for w in windows:

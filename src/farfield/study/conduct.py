@@ -26,6 +26,7 @@ def study(
     learn: str | Mapping[str, Any] | None = None,
     slopes: str | None = None,
     jobs: int | None = None,
+    device: str | None = None,
 ) -> Study:
     """Does theory predict what models do? Train encodings, measure them, and write a report.
 
@@ -45,6 +46,7 @@ def study(
         learn: Parameters that each head learns, in every encoding that has them: "a=0:2, p=0.5:1.5 in 0.01:3".
         slopes: What k is: "alibi", "learned", or one for each head, "1/2, 1/4, ...".
         jobs: Runs at once; one for each core or GPU unless given.
+        device: Where they run: "cpu", "cuda" (one run for each GPU), or one GPU such as "cuda:1".
 
     Returns:
         Everything that was measured; `missing` names the runs that failed.
@@ -68,7 +70,7 @@ def study(
         learn=learn,
         slopes=slopes,
     )
-    run_plan(plan, folder, Silent(), jobs=jobs, runs=[Path(one) for one in runs])
+    run_plan(plan, folder, Silent(), jobs=jobs, device=device, runs=[Path(one) for one in runs])
     result = collect(plan, folder)
     save(result, folder)
     write(result, folder, command="farfield.study(...)")
@@ -83,6 +85,7 @@ def run_plan(
     cluster: Literal["local", "slurm"] = "local",
     slurm: Sequence[str] = (),
     jobs: int | None = None,
+    device: str | None = None,
     runs: Sequence[Path] = (),
     train: bool = True,
 ) -> list[Failure]:
@@ -95,6 +98,7 @@ def run_plan(
         cluster: "local" or "slurm".
         slurm: Options for SLURM, as NAME=VALUE.
         jobs: Runs at once on this machine.
+        device: Where they run: "cpu", "cuda" (one run for each GPU) or one GPU, such as "cuda:1".
         runs: Folders of finished runs to take models from.
         train: Whether to train; if not, only models that are there are measured.
     """
@@ -102,6 +106,10 @@ def run_plan(
 
     if jobs is not None and jobs < 1:
         raise ValueError(f"{jobs} runs at once were asked for; it must be at least 1.")
+    if device is not None:
+        if cluster == "slurm":
+            raise ValueError("a device is chosen on this machine only; on SLURM give --slurm gpus_per_node=1")
+        running.chosen_gpus(device)
     out.mkdir(parents=True, exist_ok=True)
     adoption.adopt(plan, out, runs)
     plan.save(out)
@@ -113,7 +121,7 @@ def run_plan(
             from farfield.study.cluster import run_slurm, slurm_options
 
             return run_slurm(out, some, watcher, slurm_options(slurm, gpus=int(plan.preset.startswith("paper"))))
-        return running.run_here(out, some, watcher, limit or jobs)
+        return running.run_here(out, some, watcher, limit or jobs, device)
 
     return running.run_study(todo, plan, out, run)
 

@@ -266,7 +266,7 @@ def _require_use(names: Sequence[str], given: Sequence[str]) -> None:
     formulas = [formula for name in names if (formula := zoo.find(name).formula) is not None]
     for parameter in given:
         if not any(parameter in formula.parameters for formula in formulas):
-            raise ValueError(f"None of the encodings has a parameter {parameter!r} that could be learned or set.")
+            raise ValueError(f"No encoding here has a parameter {parameter!r} that could be learned or set.")
 
 
 def _encoding(text: str, learned: Mapping[str, Any]) -> str:

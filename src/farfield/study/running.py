@@ -7,6 +7,7 @@ GPU is given to one job at a time.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -94,10 +95,12 @@ def one_of_each_text(cells: Sequence[Cell]) -> list[Cell]:
     return list(seen.values())
 
 
-def run_here(out: Path, jobs: Sequence[Job], watcher: Watcher, at_once: int | None = None) -> list[Failure]:
+def run_here(
+    out: Path, jobs: Sequence[Job], watcher: Watcher, at_once: int | None = None, device: str | None = None
+) -> list[Failure]:
     """Do all jobs, so many at once (one for each core or GPU unless given); what failed, in the order of the jobs."""
-    devices = gpus()
-    slots = list(range(min(max(1, at_once or (devices or cores())), max(1, len(jobs)))))
+    devices = chosen_gpus(device)
+    slots = list(range(min(max(1, at_once or (len(devices) or cores())), max(1, len(jobs)))))
     threads = max(1, cores() // len(slots))
     waiting, failures = list(jobs), {}
     running: dict[Job, tuple[int, subprocess.Popen[bytes]]] = {}
@@ -106,7 +109,8 @@ def run_here(out: Path, jobs: Sequence[Job], watcher: Watcher, at_once: int | No
         while waiting or running:
             while waiting and slots:
                 slot, job = slots.pop(0), waiting.pop(0)
-                running[job] = (slot, _start(out, job, job.threads or threads, slot % devices if devices else None))
+                visible = str(devices[slot % len(devices)]) if devices else "" if device == "cpu" else None
+                running[job] = (slot, _start(out, job, job.threads or threads, visible))
                 watcher.started(job)
             time.sleep(0.2)
             for job, (slot, process) in list(running.items()):
@@ -153,7 +157,20 @@ def gpus() -> int:
     return torch.cuda.device_count()
 
 
-def _start(out: Path, job: Job, threads: int, gpu: int | None) -> subprocess.Popen[bytes]:
+def chosen_gpus(device: str | None) -> list[int]:
+    """The GPUs that `--device` means, of which each run has one: all unless it is given, none for "cpu"."""
+    there = gpus()
+    if device in (None, "cpu"):
+        return [] if device == "cpu" else list(range(there))
+    found = re.fullmatch(r"cuda(?::([0-9]{1,4}))?", device or "")
+    if found is None:
+        raise ValueError(f"a study runs on cpu, cuda (every GPU) or a GPU such as cuda:1, not on {str(device)[:30]!r}")
+    if int(found[1] or 0) >= there:
+        raise ValueError(f"there is no device {device!r} here: this machine shows {there} GPUs; cpu is always there")
+    return list(range(there)) if found[1] is None else [int(found[1])]
+
+
+def _start(out: Path, job: Job, threads: int, visible: str | None) -> subprocess.Popen[bytes]:
     (out / PROGRESS / f"{job.name}.json").unlink(missing_ok=True)
     environment = {
         **os.environ,
@@ -162,8 +179,8 @@ def _start(out: Path, job: Job, threads: int, gpu: int | None) -> subprocess.Pop
         "OMP_NUM_THREADS": str(threads),
         "TOKENIZERS_PARALLELISM": "false",
     }
-    if gpu is not None:
-        environment["CUDA_VISIBLE_DEVICES"] = str(gpu)
+    if visible is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = visible
     with log_of(out, job).open("wb") as log:
         return subprocess.Popen(
             [

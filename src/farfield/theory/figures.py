@@ -1,4 +1,4 @@
-"""Figures in one style: readable in black and white, written as PNG and SVG.
+"""Figures in one style: readable in black and white, written as PDF, PNG or SVG.
 
 Curves differ in line and marker before they differ in colour. matplotlib is imported when a figure is drawn.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ _COLOURS = (
     *("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#7f7f7f", "#8c5a2b"),
     *("#e69f00", "#6a3d9a", "#8b1a1a", "#808000"),
 )
+_NO_MATPLOTLIB = "figures need matplotlib: pip install 'farfield[figures]'"
+_UNDATED = {".png": None, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}  # the same figure, the same file
 _STYLE: dict[str, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -41,7 +44,7 @@ def style() -> Iterator[Any]:
     try:
         import matplotlib
     except ImportError:
-        raise ImportError("figures need matplotlib: pip install 'farfield[figures]'") from None
+        raise ImportError(_NO_MATPLOTLIB) from None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
@@ -65,32 +68,31 @@ def figure_path(path: str | Path) -> Path:
 
     Raises:
         ValueError: if it does not end in .png, .svg or .pdf, or its folder does not exist.
+        ImportError: if matplotlib is not installed.
     """
     target = Path(path)
     if target.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"a figure is written as .png, .svg or .pdf, not '{target.suffix or target.name}'")
     if not target.parent.is_dir():
         raise ValueError(f"the folder {target.parent} does not exist")
+    if find_spec("matplotlib") is None:
+        raise ImportError(_NO_MATPLOTLIB)
     return target
 
 
-def save(figure: Any, path: str | Path) -> list[Path]:
-    """Write a figure: as PDF where the path ends so, else as PNG and SVG beside each other."""
-    target = figure_path(path)
-    if target.suffix.lower() == ".pdf":
-        figure.savefig(target, bbox_inches="tight", metadata={"CreationDate": None})
-        return [target]
-    written = [target.with_suffix(".png"), target.with_suffix(".svg")]
-    figure.savefig(written[0], bbox_inches="tight")
-    figure.savefig(written[1], bbox_inches="tight", metadata={"Date": None})
-    return written
+def save(figure: Any, *paths: str | Path) -> list[Path]:
+    """Write a figure to each of these places, as PDF, PNG or SVG by its ending."""
+    targets = [figure_path(path) for path in paths]
+    for target in targets:
+        figure.savefig(target, bbox_inches="tight", metadata=_UNDATED[target.suffix.lower()])
+    return targets
 
 
 def weights_figure(formula: Formula, title: str, path: str | Path | None, *, start: int, terms: int) -> Any:
     """The weights of a formula by distance, and their partial sums, in double precision.
 
     Returns:
-        The figure; with a path it is also written, as PNG and SVG.
+        The figure; with a path it is also written, as its ending says.
     """
     import numpy as np
 

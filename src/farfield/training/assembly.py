@@ -18,6 +18,7 @@ from farfield.nn.decoder.model import FarfieldForCausalLM, Position
 from farfield.training import estimate, sharding
 from farfield.training.checkpoint import Checkpoint
 from farfield.training.loop import Loop, RunState
+from farfield.training.network import is_ours, make_network, read_other_config
 from farfield.training.processes import Processes
 from farfield.training.progress import ProgressBar
 from farfield.training.runfolder import checkpoint_state
@@ -45,7 +46,7 @@ class Means:
 def assemble(
     settings: Settings,
     run: Path,
-    config: FarfieldConfig,
+    config: Any,
     written: bytes,
     samples: dict[str, Samples],
     processes: Processes,
@@ -55,9 +56,11 @@ def assemble(
 ) -> Loop:
     """The loop of a run, with the weights of a checkpoint, or with first ones: those of `start`, or fresh."""
     divided = processes.count > 1 and (means.shard or sharding.asked_for())
+    if divided and not is_ours(config):
+        raise ValueError("--shard divides this project's own decoder only: train this model without it.")
     torch.manual_seed(settings.seed)
 
-    def first() -> FarfieldForCausalLM:
+    def first() -> Any:
         model = build(config, means)
         if start is not None:
             fit(model, start(), settings.start_from)
@@ -90,13 +93,13 @@ def assemble(
     return loop
 
 
-def build(config: FarfieldConfig, means: Means) -> FarfieldForCausalLM:
+def build(config: Any, means: Means) -> Any:
     """A model of this configuration, with what was asked for of it."""
-    model = FarfieldForCausalLM(config)
+    model = make_network(config)
     if means.recompute or sharding.recompute_asked_for():
         model.gradient_checkpointing_enable()
     if means.compile:
-        for layer in model.layers:
+        for layer in model.layers if is_ours(config) else [model]:
             layer.compile()
     return model
 
@@ -114,15 +117,32 @@ def optimizer_of(model: Any, settings: Settings) -> torch.optim.Optimizer:
 
 
 def model_config(
-    settings: Settings, tokenizer: Tokenizer, tokens: dict[str, Tokens], start: dict[str, str] | None = None
-) -> FarfieldConfig:
-    """The model's configuration for these settings, with the settings inside, and what their names stand for today."""
+    settings: Settings,
+    tokenizer: Tokenizer,
+    tokens: dict[str, Tokens],
+    start: dict[str, str] | None = None,
+    other: Path | None = None,
+) -> Any:
+    """The model's configuration for these settings, with the settings inside, and what their names stand for today.
+
+    `other` is the folder of a model that is not the project's decoder, whose configuration is taken as it is.
+    """
     end = end_token(tokenizer)
     identity: dict[str, Any] = {
         "formula": zoo.find(settings.encoding).text,
         "tokenizer": tokenizer_digest(tokenizer),
         "corpus": {split: read.sha256 for split, read in tokens.items()},
     }
+    if start is not None:
+        identity["start"] = start
+    training = {"settings": settings.model_dump(mode="json"), "identity": identity}
+    if other is not None:
+        config = read_other_config(other)
+        if vocabulary_size(tokenizer) > config.vocab_size:
+            size = vocabulary_size(tokenizer)
+            raise ValueError(f"The tokenizer in {str(other)!r} has {size} words, but its model {config.vocab_size}.")
+        config.training, config.name_or_path = training, ""
+        return config
     config = FarfieldConfig(
         vocab_size=vocabulary_size(tokenizer),
         hidden_size=settings.width,
@@ -136,17 +156,16 @@ def model_config(
         shared_bias=settings.shared_bias,
         bos_token_id=end and end[1],
         eos_token_id=end and end[1],
-        training={"settings": settings.model_dump(mode="json"), "identity": identity},
+        training=training,
     )
-    if start is not None:
-        identity["start"] = start
     identity["values"] = Position(config).values()
     return config
 
 
-def model_json(config: FarfieldConfig) -> dict[str, Any]:
+def model_json(config: Any) -> dict[str, Any]:
     """The `config.json` of a model, as `save_pretrained` would write it."""
-    fields = {**config.to_dict(), "architectures": [FarfieldForCausalLM.__name__], "dtype": "float32"}
+    classes = [FarfieldForCausalLM.__name__] if is_ours(config) else config.architectures
+    fields = {**config.to_dict(), "architectures": classes, "dtype": "float32"}
     return json.loads(json.dumps({**fields, "use_cache": True}, sort_keys=True))
 
 

@@ -59,11 +59,11 @@ def measure(
     """Time one update of a model like this one, on a copy: the run itself is not touched."""
     import torch
 
-    from farfield.nn.decoder.model import FarfieldForCausalLM
+    from farfield.training.network import make_network
 
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         before = _peak_memory()
-        model = FarfieldForCausalLM(config).to(device).train()
+        model = make_network(config).to(device).train()
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
         start = time.perf_counter()
         _update(model, optimizer, 1, settings.length, device)  # the first touches memory, the next is timed
@@ -95,9 +95,11 @@ def _update(model: Any, optimizer: Any, rows: int, length: int, device: Any) -> 
     """One update on random tokens; the time of its forward pass."""
     import torch
 
+    from farfield.training.network import mean_loss
+
     ids = torch.randint(model.config.vocab_size, (rows, length), device=device)
     start = time.perf_counter()
-    loss = model(input_ids=ids, shift_labels=ids, sample_seeds=torch.arange(rows), use_cache=False).loss
+    loss = mean_loss(model, model.config, {"input_ids": ids, "shift_labels": ids, "sample_seeds": torch.arange(rows)})
     forward = time.perf_counter() - start
     loss.backward()
     optimizer.step()

@@ -24,6 +24,7 @@ import torch
 
 from farfield.data import durable
 from farfield.data.samples import Samples, micro_batches
+from farfield.training.network import bias_of_network, mean_loss, weights_of
 from farfield.training.processes import Processes
 from farfield.training.progress import ProgressBar
 from farfield.training.runfolder import CONFIG, FAILURE, METRICS, STATE
@@ -103,8 +104,7 @@ class Loop:
         for batch, divisor, synchronised in self._micro_batches():
             with synchronised:
                 with self._arithmetic():
-                    # as a tuple: FSDP looks at all fields of an output, and logits are computed when looked at
-                    loss = self.forward(**batch, use_cache=False, return_dict=False)[0]
+                    loss = mean_loss(self.forward, self.model.config, batch)
                 loss = loss / divisor if divisor else loss * 0.0
                 accelerator.backward(loss)
             total += loss.detach()
@@ -117,8 +117,8 @@ class Loop:
             group["lr"] = rate
         self.optimizer.step()
         self.optimizer.zero_grad()
-        if self.divided and hasattr(self.model.position.bias, "keep_in_range"):
-            self.model.position.bias.keep_in_range()  # the forward pass sees copies of divided parameters
+        if self.divided and hasattr(bias := bias_of_network(self.model)[1], "keep_in_range"):
+            bias.keep_in_range()  # the forward pass sees copies of divided parameters
         return loss, norm, rate
 
     def _micro_batches(self) -> Iterator[tuple[dict[str, torch.Tensor], float, AbstractContextManager[Any]]]:
@@ -192,8 +192,8 @@ class Loop:
             pieces = [ids[i * length : i * length + length + 1].astype(np.int64) for i in (rows or [0])]
             batch = torch.from_numpy(np.stack(pieces)).to(self.processes.device)
             with self._arithmetic():
-                inputs, targets = batch[:, :-1], batch[:, 1:]
-                loss = self.model(input_ids=inputs, shift_labels=targets, use_cache=False, return_dict=False)[0]
+                told = {"input_ids": batch[:, :-1], "shift_labels": batch[:, 1:]}
+                loss = mean_loss(self.model, self.model.config, told)
             total += torch.tensor([float(loss) * len(rows), len(rows)], dtype=torch.float64, device=total.device)
         self.model.train()
         if self.divided:
@@ -211,7 +211,7 @@ class Loop:
 
     def weights(self) -> dict[str, torch.Tensor]:
         """All weights, on the main process at least; every process takes part."""
-        return whole_weights(self.model) if self.divided else self.model.state_dict()
+        return whole_weights(self.model) if self.divided else weights_of(self.model)
 
     def save(self) -> None:
         """A checkpoint of everything that the rest of the run depends on."""

@@ -124,8 +124,10 @@ def _slopes(settings: Settings) -> str:
 def _learned(model: Any, weights: Mapping[str, Any] | None) -> list[str]:
     """The section on what each head learned; none if the encoding learns nothing."""
     from farfield.nn.learned_heads import learned_heads
+    from farfield.training.network import bias_of_network
 
-    bias, start = model.position.bias, "position.bias.learned."
+    name, bias = bias_of_network(model)
+    start = f"{name}.learned."
     own = None if weights is None else {n.removeprefix(start): p for n, p in weights.items() if n.startswith(start)}
     heads = learned_heads(bias, own)
     if not heads:

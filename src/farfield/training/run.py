@@ -37,7 +37,7 @@ from farfield.training.runfolder import (
     write_tensors,
 )
 from farfield.training.settings import Settings
-from farfield.training.start import filled_in, first_weights, origin, stored_tokenizer
+from farfield.training.start import filled_in, first_weights, origin, other_model, stored_tokenizer
 from farfield.training.text import read_text
 from farfield.training.trackers import chosen_trackers, start_trackers, stop_trackers
 
@@ -176,7 +176,7 @@ def _train(
     samples = {split: Samples(read, settings.length, settings.seed, split) for split, read in tokens.items()}
     with flush_denormals(), generators_kept():
         began = origin(settings, run)
-        config = model_config(settings, tokenizer, tokens, began)
+        config = model_config(settings, tokenizer, tokens, began, other_model(settings, run))
         written = model_json(config)
         checkpoint = processes.on_main(lambda: prepare(run, written, tokenizer, means.say))
         first = None if began is None else partial(first_weights, settings, began, tokenizer)
@@ -204,7 +204,9 @@ def _said_parameters(settings: Settings, model: Any) -> list[str]:
     """How the formula's parameters get their values, where nobody gave them."""
     slopes = said_slopes(zoo.find(settings.encoding), settings.heads, settings.parameters)
     sentences = [f"{slopes} (--slopes gives others, or learns them)."] if slopes else []
-    for name, rule in getattr(model.position.bias, "rules", {}).items():
+    from farfield.training.network import bias_of_network
+
+    for name, rule in getattr(bias_of_network(model)[1], "rules", {}).items():
         each = "one set for all layers" if settings.shared_bias else "each layer its own"
         sentences.append(f"{name}: {rule.text}, {each}.")
     return sentences

@@ -34,7 +34,7 @@ def filled_in(settings: Settings, run: Path) -> Settings:
     if not _folder(settings).exists():
         raise ValueError(f"There is no folder {settings.start_from!r} to start from.")
     identity_of(_folder(settings))  # refuses what is not finished, or damaged
-    own = read_settings(_folder(settings)).model_dump(mode="json")
+    own = _own_settings(_folder(settings), settings)
     for name in KEPT:
         if name in given and given[name] != own[name]:
             raise ValueError(
@@ -43,6 +43,47 @@ def filled_in(settings: Settings, run: Path) -> Settings:
             )
     others = settings.model_dump(mode="json") if "preset" in settings.model_fields_set else own
     return settings_from({**others, **given, **{name: own[name] for name in KEPT}}, "the options")
+
+
+def _own_settings(folder: Path, given: Settings) -> dict[str, Any]:
+    """The settings of the model in a folder: of its run, or what they would be where `farfield replace` made it."""
+    if isinstance(read_config(folder).get("training"), dict):
+        return read_settings(folder).model_dump(mode="json")
+    if not other_folder(folder):
+        raise ValueError(
+            f"The model in {str(folder)!r} is neither of a finished run nor made by `farfield replace`, which gives a "
+            "model an encoding to go on with."
+        )
+    from farfield.training.network import read_other_config
+
+    config = read_other_config(folder)
+    how, width = config.farfield, config.hidden_size
+    inner = (getattr(config, name, None) for name in ("intermediate_size", "n_inner", "ffn_hidden_size"))
+    made = {
+        "encoding": how["encoding"],
+        "parameters": how["parameters"],
+        "shared_bias": how["shared"],
+        "layers": config.num_hidden_layers,
+        "width": width,
+        "heads": config.num_attention_heads,
+        "feed_forward": next((size for size in inner if size), 4 * width),
+        "tokenizer": str(folder / TOKENIZER),
+        "vocabulary": config.vocab_size,
+    }
+    return given.model_dump(mode="json") | made
+
+
+def other_folder(folder: Path) -> bool:
+    """Whether the model in a folder is one that `farfield replace` made."""
+    return isinstance(read_config(folder).get("farfield"), dict)
+
+
+def other_model(settings: Settings, run: Path) -> Path | None:
+    """The folder with the configuration of a run's model, if that is not the project's decoder."""
+    if settings.start_from is None:
+        return None
+    folder = run if (run / CONFIG).exists() else _folder(settings)
+    return folder if other_folder(folder) else None
 
 
 def origin(settings: Settings, run: Path) -> dict[str, str] | None:

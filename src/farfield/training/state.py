@@ -19,6 +19,7 @@ from torch.distributed import checkpoint as distributed
 from farfield.data import durable
 from farfield.training.checkpoint import DamagedCheckpointError, Listed, Write, list_file, save_checkpoint, stage
 from farfield.training.generators import random_state, set_random_state
+from farfield.training.network import weights_of
 from farfield.training.processes import Processes
 from farfield.training.runfolder import MODEL, write_tensors
 
@@ -46,7 +47,7 @@ def save_state(
         staged = processes.on_main(lambda: stage(run, step))
         written = _write_shares(staged, {**model.state_dict(), **_moments(model, optimizer)}, processes)
     else:
-        files[MODEL] = lambda path: write_tensors(path, model.state_dict())
+        files[MODEL] = lambda path: write_tensors(path, weights_of(model))
         files[OPTIMIZER] = lambda path: write_tensors(path, _moments(model, optimizer))
     processes.on_main(
         lambda: save_checkpoint(run, step, files, about, keep=keep, staged=staged, written=written) and None
@@ -62,7 +63,7 @@ def load_state(
         for name, parameter in model.named_parameters()
         for key in MOMENTS
     }
-    wanted = {**model.state_dict(), **moments}
+    wanted = {**(model.state_dict() if divided else weights_of(model)), **moments}
     reader = distributed.HuggingFaceStorageReader(str(folder))
     _check(folder, reader, wanted)
     with warnings.catch_warnings():

@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.utils import logging
 
-from farfield import Encoding
+from farfield import Encoding, bound
 from farfield.cli import main
 from farfield.data.tokenizer import byte_tokenizer
 from farfield.nn import Bias, replace
@@ -192,23 +192,46 @@ def test_the_command_and_what_follows_it(tmp_path, capsys):
     made("llama", vocab_size=300).save_pretrained(tmp_path / "old")
     PreTrainedTokenizerFast(tokenizer_object=byte_tokenizer()).save_pretrained(tmp_path / "old")
     (tmp_path / "text.txt").write_text("all work and no play makes a dull text, " * 200)
-    assert call("replace", tmp_path / "old", "--encoding", FORMULA, "--out", tmp_path / "new") == 0
+    assert call("replace", tmp_path / "old", "--encoding", "-k*t", "--out", tmp_path / "new") == 0
     said = capsys.readouterr().out
     assert "k: ALiBi's slopes, 1/4 ... 1/256." in said
     assert "must be trained further" in said
-    assert call("replace", tmp_path / "old", "--encoding", FORMULA, "--out", tmp_path / "new") == 2
+    assert call("replace", tmp_path / "old", "--encoding", "-k*t", "--out", tmp_path / "new") == 2
     assert "exists already" in capsys.readouterr().err
     text = ["--corpus", tmp_path / "text.txt", "--split", "train", "--quiet", "--json"]
     assert call("evaluate", tmp_path / "new", "--lengths", "16,32", *text) == 0
     assert json.loads(capsys.readouterr().out)
     assert call("receptive", tmp_path / "new", "--length", "32", "--chunks", "1", "--outputs", "0", *text) == 0
     measured = json.loads(capsys.readouterr().out)["attention"][0]
-    assert measured["encoding"] == FORMULA
+    assert measured["encoding"] == "-k*t"
     assert measured["heads"][0]["trf"] is not None
+    assert call("generate", tmp_path / "new", "--prompt", "all work", "--tokens", "3", "--json") == 0
+    written = json.loads(capsys.readouterr().out)
+    assert written["certificate"]["holds"]
     assert call("generate", tmp_path / "new", "--prompt", "all work", "--tokens", "3", "--full", "--json") == 0
-    assert "text" in json.loads(capsys.readouterr().out)
+    assert json.loads(capsys.readouterr().out)["text"] == written["text"]
     assert call("inspect", tmp_path / "new", "--json") == 0
-    assert FORMULA in capsys.readouterr().out
+    assert "-k*t" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "bloom", "falcon-new"])
+@torch.no_grad()
+def test_its_cache_can_be_bounded(name):
+    model = replace(made(name), "-k*t", parameters={"k": ["1/2", "1/3", "1/4", "1/5"]})
+    ids = torch.randint(3, WORDS, (2, 320), generator=torch.Generator().manual_seed(1))
+    whole = model(ids).logits
+    bound(model, 1e-4)
+    parts = [model(ids[:, :310]).logits]
+    cache = model.bounded_cache
+    parts += [model(ids[:, i : i + 1], past_key_values=cache).logits for i in range(310, 320)]
+    torch.testing.assert_close(torch.cat(parts, 1), whole, atol=1e-5, rtol=0)
+    assert cache.certificate().holds
+    assert {row.window for row in cache.certificate().rows} == {256}
+    mask = torch.cat([ids.new_zeros(2, 5), torch.ones_like(ids)], 1)
+    padded = model(torch.cat([ids.new_zeros(2, 5), ids], 1), attention_mask=mask).logits[:, 5:]
+    torch.testing.assert_close(padded, whole, atol=1e-5, rtol=0)
+    usual = model(ids, use_cache=False).logits
+    torch.testing.assert_close(usual, whole, atol=1e-6, rtol=0)  # and the usual way is still open
 
 
 @pytest.mark.parametrize("name", ["bloom", "falcon", "gpt_neox"])

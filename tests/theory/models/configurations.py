@@ -1,10 +1,10 @@
 """Published configurations of models that people run, with what is right about each.
 
-The fields were not compared with the files on the hub: to be done with network. Where a row names a document, an
-excerpt of it was; the maximum length of Command R7B is the default of its class. Each row: the model on the hub, the
-fields that matter here, and the truth: layers that are local (how many of which window), heads, heads whose keys are
-kept, width of a head, and mebibytes of cache at 32,768 tokens with the windows and without, worked out by hand as
-layers x 2 x key heads x width x 2 bytes x tokens / 2^20.
+The files on the hub are out of reach here. SEEN names, for each row that was compared with public text, the text (on
+2026-11-16); the other rows are as remembered. The maximum length of Command R7B is the default of its class. Each row:
+the model on the hub, the fields that matter here, and the truth: layers that are local (how many of which window),
+heads, heads whose keys are kept, width of a head, and mebibytes of cache at 32,768 tokens with the windows and without,
+worked out by hand as layers x 2 x key heads x width x 2 bytes x tokens / 2^20.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Published(NamedTuple):
     mebibytes: tuple[float, float]  # at 32,768 tokens: with windows, without
     trained: int | None
     positions: dict[str, int]
-    source: str = "config.json on the hub, not compared"
+    source: str = "config.json on the hub, as remembered"
 
 
 def _llama(hidden: int, layers: int, heads: int, keys: int, length: int, **more: Any) -> dict[str, Any]:
@@ -36,12 +36,35 @@ _LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "orig
 _YARN = {"beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0, "original_max_position_embeddings": 4096,
          "rope_type": "yarn", "truncate": False}  # fmt: skip
 
-PUBLISHED = [
+_MLC = "mlc-llm, python/mlc_llm/model/model_preset.py: the config.json as a preset"
+_LITGPT = "litgpt, litgpt/config.py: the same numbers, with the address of the config.json"
+_PRINTED = "its config.json as printed in tests of public repositories"
+SEEN = {  # hub: the text with which the row was compared
+    **dict.fromkeys(
+        ("openai-community/gpt2", "meta-llama/Llama-2-7b-hf", "meta-llama/Llama-2-70b-hf", "meta-llama/Meta-Llama-3-8B",
+         "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.2-1B", "mistralai/Mistral-7B-v0.1", "mistralai/Mistral-7B-v0.3",
+         "mistralai/Mixtral-8x7B-v0.1", "Qwen/Qwen3-8B", "google/gemma-2-9b", "google/gemma-2-2b",
+         "google/gemma-3-1b-pt", "microsoft/Phi-3-mini-4k-instruct", "EleutherAI/gpt-j-6b", "bigcode/starcoder2-7b",
+         "Qwen/Qwen-1_8B"), _MLC,
+    ),
+    **dict.fromkeys(
+        ("google/gemma-7b", "google/gemma-3-4b-pt", "google/gemma-3-27b-pt", "tiiuae/falcon-7b", "tiiuae/falcon-40b",
+         "microsoft/Phi-3-mini-128k-instruct", "microsoft/phi-2", "allenai/OLMo-2-1124-7B"), _LITGPT,
+    ),
+    "openai/gpt-oss-120b": "openai/gpt-oss, gpt_oss/torch/model.py: the defaults of ModelConfig",
+    "LGAI-EXAONE/EXAONE-4.0-32B": "TensorRT-LLM, its test of EXAONE 4: the config.json with fewer layers",
+    **dict.fromkeys(
+        ("openai/gpt-oss-20b", "LGAI-EXAONE/EXAONE-4.0-1.2B", "HuggingFaceTB/SmolLM3-3B",
+         "meta-llama/Llama-4-Scout-17B-16E", "deepseek-ai/DeepSeek-V3"), _PRINTED,
+    ),
+}  # fmt: skip
+
+_ROWS = [
     # ruff: noqa: E501
     Published("openai-community/gpt2",
               {"model_type": "gpt2", "n_layer": 12, "n_head": 12, "n_embd": 768, "n_positions": 1024, "n_ctx": 1024},
               12, {}, (12, 12, 64), (1152, 1152), 1024, {"learned": 12}),
-    Published("meta-llama/Llama-2-7b-hf", {"model_type": "llama", **_llama(4096, 32, 32, 32, 4096), "rope_scaling": None},
+    Published("meta-llama/Llama-2-7b-hf", {"model_type": "llama", **_llama(4096, 32, 32, 32, 4096, torch_dtype="float16"), "rope_scaling": None},
               32, {}, (32, 32, 128), (16384, 16384), 4096, {"rope": 32}),
     Published("meta-llama/Llama-2-70b-hf", {"model_type": "llama", **_llama(8192, 80, 64, 8, 4096)},
               80, {}, (64, 8, 128), (10240, 10240), 4096, {"rope": 80}),
@@ -218,4 +241,12 @@ PUBLISHED = [
                "layer_types": ["sliding_attention"] * 3 + ["full_attention"] + (["sliding_attention"] * 3 + ["full_attention"]) * 7,
                "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8192}},
               32, {4096: 24}, (32, 32, 128), (5632, 16384), 8192, {"rope": 32}),
+    Published("Qwen/Qwen-1_8B",
+              {"model_type": "qwen", "hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 16, "kv_channels": 128,
+               "max_position_embeddings": 8192, "seq_length": 8192, "use_dynamic_ntk": True, "use_logn_attn": True},
+              24, {}, (16, 16, 128), (6144, 6144), 8192, {"rope": 24}),
+    Published("internlm/internlm2_5-7b-chat",
+              {"model_type": "internlm2", **_llama(4096, 32, 32, 8, 32768, rope_scaling={"type": "dynamic", "factor": 2.0})},
+              32, {}, (32, 8, 128), (4096, 4096), 32768, {"rope": 32}, _MLC),
 ]  # fmt: skip
+PUBLISHED = [row._replace(source=SEEN.get(row.hub, row.source)) for row in _ROWS]

@@ -24,6 +24,8 @@ PUBLISHED = published.PUBLISHED
 
 def test_there_are_enough() -> None:
     assert len(PUBLISHED) >= 40
+    assert set(published.SEEN) <= {row.hub for row in PUBLISHED}
+    assert sum("remembered" not in row.source for row in PUBLISHED) >= 30
     assert len({row.hub for row in PUBLISHED}) == len(PUBLISHED)
 
 
@@ -71,6 +73,39 @@ def test_the_sentence_says_how_far_and_what_is_proven() -> None:
     assert "disperses" in by["meta-llama/Llama-3.1-8B"]
     assert "8,192 tokens each, 8,192 together" in by["meta-llama/Llama-4-Scout-17B-16E"]
     assert "neither" in by["meta-llama/Llama-4-Scout-17B-16E"]
+
+
+def test_logits_that_grow_with_the_logarithm_of_the_row_are_neither() -> None:
+    """The first Qwen multiplies its queries by log(i)/log(8192) beyond 8192 tokens."""
+    qwen = next(row.config for row in PUBLISHED if row.hub == "Qwen/Qwen-1_8B")
+    assert {x.kind for x in farfield.inspect(qwen).answers} == {"neither"}
+    assert {x.kind for x in farfield.inspect({**qwen, "use_logn_attn": False}).answers} == {"disperses"}
+
+
+def test_dynamic_scaling_begins_where_the_stated_length_ends() -> None:
+    found = farfield.inspect(next(row.config for row in PUBLISHED if row.hub.startswith("internlm/")))
+    assert "dynamic NTK scaling stretches the training length of 32,768 tokens 2 times to 65,536" in " ".join(
+        found.notes
+    )
+
+
+def test_fields_about_attention_that_are_not_read_are_named() -> None:
+    found = farfield.inspect(
+        {**GOOD, "sliding_window": 128, "local_attention_every": 2, "alibi": True, "vocab_size": 9}
+    )
+    notes = " ".join(found.notes)
+    for name in ("sliding_window = 128", "local_attention_every = 2", "alibi = True"):
+        assert f"the field {name} is not known for llama and was not read" in notes
+    assert "vocab_size" not in notes
+    for row in PUBLISHED:
+        assert not any("was not read" in note for note in farfield.inspect(row.config).notes), row.hub
+
+
+def test_chunks_of_llama_4_follow_its_layer_types() -> None:
+    kinds = ["chunked_attention", "full_attention"]
+    text = {**GOOD, "model_type": "llama4_text", "layer_types": kinds, "no_rope_layers": [1, 1], "head_dim": 16}
+    found = farfield.inspect(text)
+    assert [(x.window, x.position) for x in found.model.layers] == [(8192, "rope"), (None, "rope")]
 
 
 def test_a_soft_cap_is_called_useless() -> None:
@@ -148,6 +183,24 @@ BROKEN = [
                                                             "sliding_window_pattern": "XX"},
     {"model_type": "llama4_text", "no_rope_layers": [2, 1]}, {"model_type": "farfield", "encoding": 3},
     {"model_type": "deepseek_v3"}, {"hidden_size": float("nan")}, {"num_hidden_layers": 10**6},
+    {"model_type": "mistral", "sliding_window": -5}, {"model_type": "mistral", "sliding_window": "4096"},
+    {"model_type": "mistral", "sliding_window": 4096.5}, {"model_type": "mistral", "sliding_window": 10**12},
+    {"num_hidden_layers": 10**9}, {"model_type": "qwen2", "use_sliding_window": "yes", "sliding_window": 4},
+    {"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 4, "max_window_layers": "x"},
+    {"model_type": "gemma3_text", "sliding_window_pattern": 2.5, "num_key_value_heads": 4},
+    {"model_type": "gemma3_text", "sliding_window_pattern": [6], "num_key_value_heads": 4},
+    {"model_type": "gpt_neo", "num_layers": 2, "num_heads": 4, "attention_types": [[["global"], 10**12]]},
+    {"model_type": "gpt_neo", "num_layers": 2, "num_heads": 4, "attention_types": [[["global"], -2]]},
+    {"model_type": "bloom", "num_attention_heads": 10**9, "hidden_size": 10**9},
+    {"model_type": "falcon", "new_decoder_architecture": True, "num_kv_heads": 3},
+    {"model_type": "mpt", "attn_config": {"attn_type": "grouped_query_attention", "kv_n_heads": 3}},
+    {"model_type": "mpt", "attn_config": {"attn_type": ["x"]}}, {"rope_scaling": {"type": ["yarn"]}},
+    {"rope_scaling": {"rope_type": "yarn", "factor": float("inf")}}, {"rope_parameters": []},
+    {"model_type": "llama4_text", "no_rope_layers": [[1], [0]]}, {"model_type": "llama4_text", "no_rope_layers": "10"},
+    {"model_type": "gemma2", "attn_logit_softcapping": -50}, {"model_type": "gemma2", "layer_types": [{}, []]},
+    {"model_type": "gemma2", "layer_types": ["chunked_attention", "full_attention"]}, {"head_dim": 0.5},
+    {"model_type": "farfield", "encoding": "(" * 500}, {"model_type": "t5", "num_layers": 10**9},
+    {"model_type": "deepseek_v3", "kv_lora_rank": 4, "num_hidden_layers": 10**9}, {"num_attention_heads": 10**9},
 ]  # fmt: skip
 
 
@@ -203,4 +256,4 @@ def test_the_command_prints_json_and_draws(tmp_path, capsys) -> None:
     assert told["local_reach"] == 12 * 127 + 1
     assert told["scaling"]["original"] == 4096
     assert (tmp_path / "layers.png").stat().st_size > 5000
-    assert (tmp_path / "layers.svg").exists()
+    assert not (tmp_path / "layers.svg").exists()

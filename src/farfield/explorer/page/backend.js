@@ -11,14 +11,17 @@ export function start() {
 
 // The answer to a question, or an error with one sentence.
 export function ask(kind, fields, signal) {
-  return STATIC ? browser.ask(kind, fields, signal) : get(`api/${kind}`, fields, signal);
+  if (STATIC) return browser.ask(kind, fields, signal);
+  return kind === "inspect" // a configuration is too long for an address
+    ? get(`api/${kind}`, [], { signal, method: "POST", body: JSON.stringify(fields) })
+    : get(`api/${kind}`, fields, { signal });
 }
 
-async function get(path, fields = [], signal = undefined) {
+async function get(path, fields = [], how = {}) {
   const query = new URLSearchParams(fields);
   let response, data;
   try {
-    response = await fetch(`${path}?${query}`, { signal, headers: { accept: "application/json" } });
+    response = await fetch(`${path}?${query}`, { ...how, headers: { accept: "application/json" } });
     data = await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;

@@ -1,6 +1,7 @@
 // The page: settings, encodings side by side, figures; every change goes into the address and back from it.
 
 import { start } from "./backend.js";
+import { Configuration } from "./configuration.js";
 import { Details } from "./details.js";
 import { copy, el, put, say } from "./dom.js";
 import { Encoding } from "./encoding.js";
@@ -11,7 +12,7 @@ import { MOST, newEncoding, readAddress, state, writeAddress } from "./state.js"
 
 const byId = (id) => document.getElementById(id);
 const THEMES = ["auto", "light", "dark"];
-let views = [], zoo = [], figures, pairs, design, study, drawing = 0, comparing = 0;
+let views = [], zoo = [], figures, pairs, design, study, configuration, drawing = 0, comparing = 0;
 const encodings = () => views.map((view) => view.encoding);
 
 function makeViews() {
@@ -158,6 +159,7 @@ function redraw() {
   figures.legendKey = null;
   figures.update(encodings());
   study.chart?.draw();
+  configuration.draw();
 }
 
 let loaded = null;
@@ -167,6 +169,7 @@ function load() {
   readAddress();
   showSettings();
   design.read();
+  configuration.read();
   makeViews();
   askAll();
   study.draw();
@@ -188,6 +191,7 @@ async function begin() {
       writeAddress(true);
       if (used) askAll();
     } });
+    configuration = new Configuration(() => writeAddress(true));
     listen();
     load();
   } catch (error) {

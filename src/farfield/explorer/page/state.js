@@ -3,8 +3,9 @@
 export const MOST = 6; // encodings side by side
 const PLAIN = {
   heads: "8", head: "8", context: "512", epsilon: "0.01", bound: "5", heat: "linear", figure: "receptive-field",
-  of: "0", parameter: "", reach: "", within: "0.01", corpus: "", protocol: "",
+  of: "0", parameter: "", reach: "", within: "0.01", corpus: "", protocol: "", config: "", logits: "",
 };
+const LONGEST_CONFIG = 6000; // characters of a configuration that a link carries
 
 export const state = { encodings: [], ...PLAIN };
 
@@ -28,7 +29,7 @@ export function readAddress() {
     } else if (name === "hide" && last) {
       last.hidden = true;
     } else if (Object.hasOwn(PLAIN, name)) {
-      state[name] = value.slice(0, 200);
+      state[name] = value.slice(0, name === "config" ? LONGEST_CONFIG : 200);
     }
   }
   state.heads = String(clamp(state.heads, 1, 32, 8));
@@ -46,7 +47,9 @@ export function writeAddress(step = false) {
     if (one.hidden) out.append("hide", "1");
     for (const [name, value] of Object.entries(one.set)) out.append("set", `${name}=${value}`);
   }
-  for (const [name, usual] of Object.entries(PLAIN)) if (state[name] !== usual) out.append(name, state[name]);
+  for (const [name, usual] of Object.entries(PLAIN)) {
+    if (state[name] !== usual && state[name].length <= LONGEST_CONFIG) out.append(name, state[name]);
+  }
   const next = `#${out}`;
   if (next === location.hash) return;
   if (step) history.pushState(null, "", next);

@@ -1,6 +1,6 @@
 // A page without a server: answers that were computed when it was built, and for all else a worker of this browser.
 
-const ORDER = ["verdict", "coq", "drawn", "fields", "window", "condition", "code", "compare", "design", "claimed", "heads"];
+const ORDER = ["verdict", "coq", "drawn", "fields", "window", "condition", "code", "compare", "design", "inspect", "claimed", "heads"];
 const byId = (id) => document.getElementById(id);
 let given = null, known = null, worker = null, ready = false, running = null, waiting = [], counted = 0, broken = null;
 

@@ -22,6 +22,7 @@ from transformers.models.mpt.modeling_mpt import MptAttention
 from farfield.nn.cache.cache import BoundedCache
 from farfield.nn.cache.sources import biases_of
 from farfield.nn.cache.windowed import WindowedCache, own_windows
+from farfield.nn.decoder.interface import attention_layers
 
 
 def split_heads(mixed: Tensor, groups: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -116,7 +117,23 @@ class BoundedFalconAttention(FalconAttention):
 
 
 def prepare(model: Any) -> None:
-    """Let a BLOOM, MPT or Falcon model take a bounded cache; a farfield model can already."""
+    """Let a BLOOM, MPT or Falcon model, or one with a replaced encoding, take a bounded cache; ours can already."""
+    if model.config.model_type == "farfield-replaced":
+        layers = attention_layers(model)
+
+        def hand_over(decoder: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            given = kwargs.get("past_key_values")
+            cache = given if isinstance(given, BoundedCache) else None
+            if cache is not None:
+                cache.asked_later = True
+                _note_mask(decoder, args, kwargs)
+            for layer in layers:
+                layer.farfield_bias.cache = cache
+
+        if not getattr(model, "takes_bounded_cache", False):
+            model.takes_bounded_cache = True
+            model.base_model.register_forward_pre_hook(hand_over, with_kwargs=True)
+        return
     known = {
         BloomAttention: BoundedBloomAttention,
         MptAttention: BoundedMptAttention,
@@ -173,15 +190,12 @@ def bound(model: Any, epsilon: float | str = 1e-3, **options: Any) -> Any:
     for settings in (model.config, model.generation_config):  # MPT's say that it should generate without any cache
         settings.use_cache = True
     model.generate = MethodType(generate, model)
-    if windowed or model.config.model_type in (
-        "bloom",
-        "mpt",
-        "falcon",
-    ):  # ours takes texts of any length with the usual cache too
+    other = model.config.model_type in ("bloom", "mpt", "falcon", "farfield-replaced")
+    if windowed or other:  # ours takes texts of any length with the usual cache too
         if (before := getattr(model, "_gives_bounded_cache", None)) is not None:
             before.remove()
-        decoder = model.base_model if windowed else getattr(model, "transformer", model)
-        model._gives_bounded_cache = decoder.register_forward_pre_hook(give_cache, with_kwargs=True)
+        decoder = model.base_model
+        model._gives_bounded_cache = decoder.register_forward_pre_hook(give_cache, with_kwargs=True, prepend=True)
     model.bounded_cache = None
     return model
 

@@ -76,6 +76,7 @@ class BoundedCache(Cache):
         self.biases: ModelBiases = biases_of(model)
         self.biases.weights(0, 0, self.context)  # says at once if there is no sum
         self.given_mask: Tensor | None = None  # of a model that hides it from its attention (bounded.py)
+        self.asked_later = False  # the layers hand their keys over before they attend (replaced encodings)
         self.start: Tensor | None = None  # (B,): the column of each sample's first token, if there is padding
         self.padding = 0  # the largest of them
         self._known: dict[tuple[int, int, Fraction], int] = {}

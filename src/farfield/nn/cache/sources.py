@@ -57,13 +57,16 @@ def biases_of(model: Any) -> ModelBiases:
     """The biases of a farfield, BLOOM, MPT or Falcon (ALiBi) model; one sentence for any other."""
     config = getattr(model, "config", None)
     kind = getattr(config, "model_type", None)
-    if config is not None and kind == "farfield":
-        bias = model.position.bias
+    if config is not None and kind in ("farfield", "farfield-replaced"):
+        ours = kind == "farfield"
+        bias = model.position.bias if ours else model.farfield_bias
         if not isinstance(bias, Bias):
             raise ValueError(
                 f"a bounded cache needs a bias by distance that a formula gives; {config.encoding!r} is none"
             )
-        return ModelBiases(bias, config.num_hidden_layers, config.num_attention_heads, model.position.sets)
+        shared = config.shared_bias if ours else config.farfield["shared"]
+        layers = config.num_hidden_layers
+        return ModelBiases(bias, layers, config.num_attention_heads, 1 if shared else layers)
     if config is not None and kind in ("bloom", "mpt"):
         heads = config.n_head if kind == "bloom" else config.n_heads
         layers = config.n_layer if kind == "bloom" else config.n_layers

@@ -53,6 +53,10 @@ def attend(
     if not kwargs.get("is_causal", getattr(module, "is_causal", True)):
         raise ValueError("attn_implementation='farfield' is causal; this layer is not")
     more: DistanceBias | None = getattr(module, "farfield_bias", None)
+    if (cache := getattr(more, "cache", None)) is not None:
+        k, v = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
+        out = cache.attend(query, k, v, module.layer_idx, cache.given_mask, scaling)
+        return out.transpose(1, 2).contiguous(), None
     keys = key.shape[2]
     window, sink, bias = sliding_window, s_aux, None
     if more is not None:

@@ -97,6 +97,7 @@ def _without_positions(config: Mapping[str, Any]) -> dict[str, Any]:
         changes["layer_types"] = ["full_attention"] * len(config["layer_types"])
     if isinstance(config.get("attn_config"), Mapping):
         changes["attn_config"] = {**config["attn_config"], "attn_pdrop": 0, "alibi": False}
+    changes["model_type"] = MODEL_TYPE
     return {**config, **{name: value for name, value in changes.items() if name in config}}
 
 
@@ -121,6 +122,7 @@ class LayerBias:
     """The bias of one layer, which the model as a whole holds; what `attend` asks a module for."""
 
     window, sink = None, None
+    cache: Any = None  # a bounded one, which attends by itself
 
     def __init__(self, shared: nn.Module, layer: int) -> None:
         self.shared, self.layer = shared, layer

@@ -83,12 +83,9 @@ def written(figure: Any, folder: Path, name: str, title: str, caption: str) -> F
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # it is laid out: once is enough for all files
     if _one_panel_a_row.get():
-        path = folder / f"{name}{NARROW}.svg"
-        figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
-        return Figure(name, title, caption, (), path)
-    paths = save(figure, folder / f"{name}.svg")
-    figure.savefig(folder / f"{name}.pdf", bbox_inches="tight", metadata={"CreationDate": None})
-    return Figure(name, title, caption, (*paths, folder / f"{name}.pdf"))
+        return Figure(name, title, caption, (), *save(figure, folder / f"{name}{NARROW}.svg"))
+    paths = save(figure, *(folder / f"{name}.{kind}" for kind in ("png", "svg", "pdf")))
+    return Figure(name, title, caption, tuple(paths))
 
 
 def look_of(study: Study, encoding: str, **other: Any) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class Comparison:
         return f"<p>{markup(self.sentence())}</p><ol>{steps}</ol>{turns}"
 
     def figure(self, path: str | Path | None = None, *, context: int = 512) -> Any:
-        """Both receptive fields as a figure; with a path, written as PNG and SVG."""
+        """Both receptive fields as a figure; with a path, written as its ending says."""
         from farfield.theory.fields.pictures import curve, fields_figure
 
         assert self.formulas is not None

@@ -56,7 +56,7 @@ def fields_figure(curves: Sequence[Curve], path: str | Path | None = None, *, co
     """TRF against epsilon in tokens, normalised as in the paper, and the partial sums of the weights.
 
     Returns:
-        The figure; with a path it is also written, as PNG and SVG.
+        The figure; with a path it is also written, as its ending says.
     """
     with style() as pyplot:
         figure, (tokens, normalised, sums) = pyplot.subplots(1, 3, figsize=(11, 3.4))

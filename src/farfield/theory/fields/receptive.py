@@ -172,7 +172,7 @@ class FieldTable:
         return f"<table><caption>{formula}</caption><tr><th>epsilon</th><th>tokens</th></tr>{body}</table>"
 
     def figure(self, path: str | Path | None = None, *, context: int = 512) -> Any:
-        """The receptive field against epsilon as a figure; with a path, written as PNG and SVG."""
+        """The receptive field against epsilon as a figure; with a path, written as its ending says."""
         from farfield.theory.fields.pictures import curve, fields_figure
 
         return fields_figure([curve(self.formula.text(), self.formula, context)], path, context=context)

@@ -15,7 +15,8 @@ from farfield.theory.models.layers import TYPES, Layer, Model, Scaling
 from farfield.zoo import Value, find, slopes
 
 MOST_LAYERS = 4096
-_KINDS = ("full_attention", "sliding_attention", "chunked_attention", "attention")
+MOST_HEADS = 1024
+_KINDS = ("full_attention", "sliding_attention")
 
 # What transformers' class takes where a field is missing, for those that published configurations leave out.
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -43,21 +44,31 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 Layers = list[Layer]
 
 
+def _heads(f: Fields, *names: str) -> int:
+    count = f.whole(*names)
+    if count > MOST_HEADS:
+        raise ValueError(f"the configuration asks for {count:,} heads; at most {MOST_HEADS:,} are read")
+    return count
+
+
+def _depth(f: Fields, *names: str) -> int:
+    count = f.whole(*names)
+    if count > MOST_LAYERS:
+        raise ValueError(f"the configuration asks for {count:,} layers; at most {MOST_LAYERS:,} are read")
+    return count
+
+
 def _plain(f: Fields, position: str = "rope") -> Layers:
     """Layers that are all alike, with the names that most architectures use."""
     width = f.optional("hidden_size", "n_embd", "d_model", "n_embed")
-    heads = f.whole("num_attention_heads", "n_head", "n_heads", "num_heads")
+    heads = _heads(f, "num_attention_heads", "n_head", "n_heads", "num_heads")
     key_heads = f.optional("num_key_value_heads") or heads
     head_width = f.optional("head_dim")
     if head_width is None:
         if width is None or width % heads:
             raise ValueError(f"the width {width} of the model is not a multiple of its {heads} heads")
         head_width = width // heads
-    if heads % key_heads:
-        raise ValueError(f"{heads} heads cannot share {key_heads} keys evenly")
-    count = f.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-    if count > MOST_LAYERS:
-        raise ValueError(f"the configuration asks for {count:,} layers; at most {MOST_LAYERS:,} are read")
+    count = _depth(f, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
     return [Layer(i + 1, position, heads, key_heads, head_width) for i in range(count)]
 
 
@@ -81,9 +92,16 @@ def _by_kind(f: Fields, layers: Layers, window: int | None, is_local: Callable[[
 
 def _qwen(f: Fields) -> Layers:
     layers = _plain(f)
-    window = f.optional("sliding_window") if f.get("use_sliding_window") is True else None
-    first = f.get("max_window_layers", default=28)
-    return _by_kind(f, layers, window, lambda i: window is not None and i >= int(first))
+    stated = f.optional("sliding_window")
+    window = stated if f.flag("use_sliding_window") else None
+    first = f.optional("max_window_layers") if "max_window_layers" in f.config else 28
+    return _by_kind(f, layers, window, lambda i: window is not None and i >= (first or 0))
+
+
+def _first_qwen(f: Fields) -> Layers:
+    """The first Qwen: with use_logn_attn, logits are multiplied by the logarithm of the row beyond seq_length."""
+    warm = f.flag("use_logn_attn")
+    return [replace(layer, log_temperature=warm) for layer in _plain(f)]
 
 
 def _gemma2(f: Fields) -> Layers:
@@ -99,7 +117,7 @@ def _pattern(f: Fields, layers: Layers, default: int) -> Callable[[int], bool]:
         if not pattern or set(pattern) - {"L", "G"}:
             raise ValueError(f"sliding_window_pattern must be made of L and G, not {pattern[:40]!r}")
         return lambda i: i != len(layers) - 1 and pattern[i % len(pattern)] == "L"
-    every = int(pattern or 0)
+    every = f.optional("sliding_window_pattern", "_sliding_window_pattern") or (default if pattern == default else 0)
     return lambda i: bool(every) and (i + 1) % every != 0
 
 
@@ -149,17 +167,24 @@ def _smollm3(f: Fields) -> Layers:
 def _llama4(f: Fields) -> Layers:
     layers = _plain(f)
     chunk, warm = f.optional("attention_chunk_size"), bool(f.get("attn_temperature_tuning"))
+    bare = _without_rope(f, layers)
+    kinds = f.words("layer_types", len(layers), ("full_attention", "chunked_attention"))
+    local = [kind == "chunked_attention" for kind in kinds] if kinds else [not one for one in bare]
+    layers = [
+        replace(lay, position="none", log_temperature=warm) if b else lay for lay, b in zip(layers, bare, strict=True)
+    ]
     return [
-        replace(layer, position="none", log_temperature=warm)
-        if bare
-        else replace(layer, window=chunk, chunks=chunk is not None)
-        for layer, bare in zip(layers, _without_rope(f, layers), strict=True)
+        replace(lay, window=chunk, chunks=chunk is not None) if here else lay
+        for lay, here in zip(layers, local, strict=True)
     ]
 
 
 def _gpt_neo(f: Fields) -> Layers:
     layers, window = _plain(f, "learned"), f.optional("window_size")
-    kinds = [kind for group, times in f.get("attention_types") for _ in range(times) for kind in group]
+    groups = f.get("attention_types")
+    if any(not isinstance(times, int) or not 0 < times <= MOST_LAYERS for _, times in groups):
+        raise ValueError(f"attention_types must repeat each group 1 to {MOST_LAYERS:,} times")
+    kinds = [kind for group, times in groups for kind in group * times]
     if len(kinds) != len(layers) or set(kinds) - {"global", "local"}:
         raise ValueError(f"attention_types must give global or local for each of {len(layers)} layers")
     return [replace(lay, window=window if k == "local" else None) for lay, k in zip(layers, kinds, strict=True)]
@@ -182,8 +207,12 @@ def _mpt(f: Fields) -> Layers:
     most = attention.number("alibi_bias_max") or 8.0
     if most != 8.0:
         raise ValueError(f"this MPT has slopes of its own (alibi_bias_max = {most:g}), which are not known")
-    shared = {"multiquery_attention": 1, "grouped_query_attention": attention.optional("kv_n_heads")}
-    key_heads = shared.get(str(attention.get("attn_type", default="multihead_attention")))
+    kind = str(attention.get("attn_type", default="multihead_attention"))
+    shared = {"multiquery_attention": 1, "grouped_query_attention": attention.optional("kv_n_heads"),
+              "multihead_attention": None}  # fmt: skip
+    if kind not in shared:
+        raise ValueError(f"attn_type has {kind[:40]!r}; known are {', '.join(shared)}")
+    key_heads = shared[kind]
     return [replace(layer, key_heads=key_heads) for layer in layers] if key_heads else layers
 
 
@@ -206,15 +235,15 @@ def _jais(f: Fields) -> Layers:
 
 def _deepseek(f: Fields) -> Layers:
     """Latent attention: the cache keeps one compressed vector for all heads, and one rotated key."""
-    heads, rotated = f.whole("num_attention_heads"), f.whole("qk_rope_head_dim", default=64)
+    heads, rotated = _heads(f, "num_attention_heads"), f.whole("qk_rope_head_dim", default=64)
     kept = f.whole("kv_lora_rank") + rotated
     width = rotated + f.whole("qk_nope_head_dim", default=128)
-    return [Layer(i + 1, "rope", heads, heads, width, kept=kept) for i in range(f.whole("num_hidden_layers"))]
+    return [Layer(i + 1, "rope", heads, heads, width, kept=kept) for i in range(_depth(f, "num_hidden_layers"))]
 
 
 def _t5(f: Fields) -> Layers:
-    heads, width = f.whole("num_heads"), f.whole("d_kv")
-    count = f.optional("num_decoder_layers") or f.whole("num_layers")
+    heads, width = _heads(f, "num_heads"), f.whole("d_kv")
+    count = _depth(f, "num_decoder_layers" if f.optional("num_decoder_layers") else "num_layers")
     return [Layer(i + 1, "t5", heads, heads, width) for i in range(count)]
 
 
@@ -243,7 +272,7 @@ def _with_bias(f: Fields, encoding: Any, parameters: Any) -> Layers:
 ARCHITECTURES: dict[str, Callable[[Fields], Layers]] = {
     **dict.fromkeys(
         ("llama", "gemma", "phi", "olmo", "olmo2", "olmoe", "gptj", "gpt_neox", "codegen", "cohere", "stablelm",
-         "granite", "nemotron", "glm", "glm4", "qwen", "internlm2", "persimmon", "helium", "seed_oss"), _plain,
+         "granite", "nemotron", "glm", "glm4", "internlm2", "persimmon", "helium", "seed_oss"), _plain,
     ),
     **dict.fromkeys(("gpt2", "opt", "openai-gpt", "biogpt", "xglm"), _learned),
     **dict.fromkeys(("mistral", "mixtral", "phi3", "starcoder2", "phimoe"), _all_windows),
@@ -251,7 +280,8 @@ ARCHITECTURES: dict[str, Callable[[Fields], Layers]] = {
     **dict.fromkeys(("cohere2", "exaone4"), _rope_only_where_local),
     **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), _falcon),
     **dict.fromkeys(("deepseek_v2", "deepseek_v3", "kimi_k2"), _deepseek),
-    "gemma2": _gemma2, "gemma3_text": _gemma3, "gpt_oss": _gpt_oss, "olmo3": _olmo3, "smollm3": _smollm3,
+    "qwen": _first_qwen, "gemma2": _gemma2, "gemma3_text": _gemma3,
+    "gpt_oss": _gpt_oss, "olmo3": _olmo3, "smollm3": _smollm3,
     "llama4_text": _llama4, "gpt_neo": _gpt_neo, "gpt_bigcode": _gpt_bigcode, "bloom": _alibi, "mpt": _mpt,
     "jais": _jais, "t5": _t5, "farfield": _ours, "farfield-replaced": _replaced,
 }  # fmt: skip
@@ -263,27 +293,35 @@ def known_model(config: Mapping[str, Any]) -> Model:
     kind = config["model_type"]
     f = Fields(config, DEFAULTS.get(kind))
     layers = ARCHITECTURES[kind](f)
-    if not layers:
-        raise ValueError("the configuration has no layers")
+    for layer in layers:
+        if layer.heads % layer.key_heads:
+            raise ValueError(f"{layer.heads} heads cannot share {layer.key_heads} keys evenly")
     scaling = _scaling(f)
     stated = f.optional(*_LENGTHS)
+    if scaling is not None and scaling.kind == "dynamic":  # it begins where the stated length ends
+        scaling = replace(scaling, original=scaling.original or stated)
+        stated = scaling.original and round(scaling.original * (scaling.factor or 1))
     trained = stated if scaling is None else scaling.original  # which of the two it is may not be said
     said = str(f.get("torch_dtype", "dtype", default="")).removeprefix("torch.")
     return Model(
-        kind, tuple(layers), trained, stated, scaling, TYPES.get(said, 2), said in TYPES, assumed=dict(f.assumed)
-    )
+        kind, tuple(layers), trained, stated, scaling, TYPES.get(said, 2), said in TYPES, assumed=dict(f.assumed),
+        unread=f.unread(),
+    )  # fmt: skip
 
 
 def _scaling(f: Fields) -> Scaling | None:
     """How rotary positions are stretched, under any of the names that configurations use."""
     found = f.part("rope_scaling") or f.part("rope_parameters")
     if found is None:
-        return None
+        turned = f.config.get("model_type") == "qwen" and f.flag("use_dynamic_ntk")
+        return Scaling("dynamic", None, f.optional("seq_length")) if turned else None
     inner = found.get("full_attention")
     if isinstance(inner, Mapping):
         found = Fields(inner)
     kind = found.get("rope_type", "type", default="default")
-    if not isinstance(kind, str) or kind in ("default", "mrope"):
+    if not isinstance(kind, str):
+        raise ValueError(f"rope_type must be a word, not {str(kind)[:40]!r}")
+    if kind in ("default", "mrope"):
         return None
     original = found.optional("original_max_position_embeddings") or f.optional(
         "original_max_position_embeddings", "initial_context_length"

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 LARGEST = 10**9  # of any count or length in a configuration
+_ABOUT_ATTENTION = re.compile(
+    r"window|sliding|chunk|local|global|alibi|sink|sparse|softcap|logn|ntk|temperature|position|relative|rope_scaling"
+    r"|attn_type|attention_type|layer_types|block_types|dilat|stride|recurrent|mamba|linear_attn"
+)
+_HARMLESS = re.compile(
+    r"(original_)?max_position_embeddings|relative_attention_.*|n_positions|max_window_layers|use_sliding_window|final_logit_softcapping"
+    r"|rope_local_base_freq|position_embedding_type|.*token.*|.*_top_?k|num_local_experts|.*dropout.*|hybrid_kernel"
+    r"|temperature|num_return_sequences|diversity_penalty|encoder_no_repeat_ngram_size|task_specific_params"
+)
 
 
 class Fields:
@@ -20,9 +30,20 @@ class Fields:
         self.config = config
         self.defaults = dict(defaults or {})
         self.assumed: dict[str, Any] = {}
+        self._read: set[str] = set()
+
+    def unread(self) -> dict[str, Any]:
+        """The fields that nobody asked for although their names speak of what a token attends to."""
+        return {
+            str(name)[:60]: value
+            for name, value in self.config.items()
+            if name not in self._read and _ABOUT_ATTENTION.search(str(name)) and not _HARMLESS.fullmatch(str(name))
+            and value not in (None, False, 0, "", [], {})
+        }  # fmt: skip
 
     def get(self, *names: str, default: Any = None) -> Any:
         """The first of these fields that is there, or the default of its architecture."""
+        self._read.update(names)
         for name in names:
             if name in self.config:
                 return self.config[name]
@@ -51,6 +72,13 @@ class Fields:
         if not 0 < value <= LARGEST:
             raise ValueError(f"{names[0]} must lie between 1 and {LARGEST:,}, not {value}")
         return int(value)
+
+    def flag(self, name: str) -> bool:
+        """True or false; false where it is missing."""
+        value = self.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise ValueError(f"{name} must be true or false, not {str(value)[:40]!r}")
+        return bool(value)
 
     def number(self, *names: str) -> float | None:
         """A positive number, or None where it is missing or null."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ class Inspection:
         }  # fmt: skip
 
     def figure(self, path: str | Path | None = None) -> Any:
-        """The layers and what each sees as a figure; with a path, written as PNG and SVG."""
+        """The layers and what each sees as a figure; with a path, written as its ending says."""
         from farfield.theory.models.picture import layers_figure
 
         if self.model is None:
@@ -162,7 +162,9 @@ def inspect(
     except (TypeError, AttributeError, KeyError):
         raise ValueError(f"the configuration of {called} makes no sense for the architecture {kind!r}") from None
     notes += _notes(found)
-    answers = tuple(answer(layer, share, logit_bound) for layer in found.layers)
+    kinds = {replace(layer, number=0): layer for layer in found.layers}
+    said = {alike: answer(layer, share, logit_bound) for alike, layer in kinds.items()}
+    answers = tuple(said[replace(layer, number=0)] for layer in found.layers)
     local = found.local
     return Inspection(
         called, found, answers, exact_reach(local) if local else None, _spread(local, share), share, None, tuple(notes)
@@ -210,6 +212,8 @@ def _notes(m: Model) -> list[str]:
     if m.assumed:
         said = ", ".join(f"{k} = {str(v)[:40]}" for k, v in m.assumed.items())
         notes.append(f"not in the configuration, taken from the published class: {said}")
+    for name, value in m.unread.items():
+        notes.append(f"the field {name} = {str(value)[:40]} is not known for {m.kind} and was not read")
     if not m.type_said:
         notes.append("the configuration does not say how numbers are stored; bytes are told for 2 bytes each")
     if m.scaling is not None:

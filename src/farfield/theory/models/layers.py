@@ -96,7 +96,8 @@ class Model:
     bytes_per_number: int = 2
     type_said: bool = True
     notes: tuple[str, ...] = ()
-    assumed: dict[str, object] = field(default_factory=dict)
+    assumed: dict[str, object] = field(default_factory=dict)  # fields that were missing, and what stood in for them
+    unread: dict[str, object] = field(default_factory=dict)  # fields about attention that nothing here reads
 
     def cache_bytes(self, tokens: int, windows: bool = True) -> int:
         """Bytes of keys and values of one text of so many tokens."""

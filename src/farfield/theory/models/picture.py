@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.theory.figures import save, style
+from farfield.theory.models.presentation import bars
 
 if TYPE_CHECKING:
     from farfield.theory.models.inspection import Inspection
@@ -16,20 +17,17 @@ _LOOKS = {"windowed": ("#0072b2", ""), "disperses": ("#d9d9d9", "///"), "neither
 
 def layers_figure(found: Inspection, path: str | Path | None) -> Any:
     """A bar for each layer: its window, the widest certified one, or the whole text."""
-    assert found.model is not None
     m = found.model
-    whole = max([m.claimed_length or 0, m.training_length or 0, 4096, *(x.window or 0 for x in m.layers)])
+    assert m is not None
+    whole, layers = bars(found)
     with style() as pyplot:
         figure, axes = pyplot.subplots(figsize=(7, min(9, 1.6 + 0.16 * len(m.layers))))
         seen = set()
-        for layer, said in zip(m.layers, found.answers, strict=True):
-            tokens = layer.window or (max(said.windows) if said.windows else whole)
-            colour, hatch = _LOOKS[said.kind]
-            exact = layer.window is not None or bool(said.windows)
-            label = f"{said.kind}: {'window' if exact else 'sees the whole text'}"
-            axes.barh(layer.number, min(tokens, whole), color=colour, hatch=hatch, edgecolor="#444444", linewidth=0.4,
-                      height=0.8, label=None if label in seen else label)  # fmt: skip
-            seen.add(label)
+        for bar in layers:
+            colour, hatch = _LOOKS[bar.kind]
+            axes.barh(bar.layer, bar.tokens, color=colour, hatch=hatch, edgecolor="#444444", linewidth=0.4, height=0.8,
+                      label=None if bar.label in seen else bar.label)  # fmt: skip
+            seen.add(bar.label)
         if m.training_length:
             axes.axvline(m.training_length, color="#d55e00", linestyle="--", label="training length")
         axes.set_xscale("log")

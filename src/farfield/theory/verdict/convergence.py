@@ -85,7 +85,7 @@ class Verdict:
         return f"<p>{self.headline.html()}</p><ol>{items}</ol>"
 
     def figure(self, path: str | None = None, *, terms: int = 4096) -> Any:
-        """The weights and their partial sums as a figure; with a path, written as PNG and SVG."""
+        """The weights and their partial sums as a figure; with a path, written as its ending says."""
         from farfield.theory.figures import weights_figure
 
         if self.verdict == "not-applicable" or (formula := parse(self.formula)).parameters:

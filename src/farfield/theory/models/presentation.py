@@ -1,0 +1,92 @@
+"""What an inspection shows to a person: the rows of its tables, its sentences and the bars of its figure, as text.
+
+The command line and the explorer print the same from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from farfield.theory.models.inspection import NAMES, Inspection
+from farfield.theory.models.layers import LENGTHS, Layer
+
+LAYER_HEADINGS = ("layers", "position", "sees", "heads (keys) x width", "soft cap", "sink", "answer")
+CACHE_HEADINGS = ("tokens", "with the windows", "without")
+CACHE_TITLE = "keys and values of one text"
+
+
+def layer_rows(found: Inspection) -> list[tuple[str, ...]]:
+    """A row for each group of layers that are alike."""
+    rows: list[tuple[str, ...]] = []
+    for number, (layers, said) in enumerate(found.groups(), 1):
+        one = layers[0]
+        sees = "everything before" if one.window is None else f"{one.window:,} tokens" + (" (chunk)" * one.chunks)
+        cap = "" if one.soft_cap is None else f"{one.soft_cap:g}"
+        heads = f"{one.heads} ({one.key_heads}) x {one.width}"
+        position = NAMES.get(one.position, one.position)
+        rows.append(
+            (_numbers(layers), position, sees, heads, cap, "learned" if one.sink else "", f"({number}) {said.kind}")
+        )
+    return rows
+
+
+def sentences(found: Inspection) -> list[str]:
+    """What is proven about each group, and how far the local layers reach together."""
+    said = [f"({number}) {answer.kind}: {answer.why}." for number, (_, answer) in enumerate(found.groups(), 1)]
+    if found.reach is not None:
+        even = f"; all but {found.epsilon} of an even spread lies within {found.spread:,}" if found.spread else ""
+        said.append(f"The local layers together reach {found.reach:,} tokens, exactly{even}.")
+    return said
+
+
+def cache_rows(found: Inspection) -> list[tuple[str, ...]]:
+    """The bytes of the cache for texts of several lengths."""
+    return [
+        (f"{n:,}", _size(found.cache_bytes(n)), _size(found.cache_bytes(n, windows=False))) for n in LENGTHS
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LayerBar:
+    """One layer in the figure: how many tokens it sees, and whether they are a window."""
+
+    layer: int
+    tokens: int
+    kind: str
+    exact: bool
+
+    @property
+    def label(self) -> str:
+        if self.kind == "windowed" and not self.exact:
+            return "windowed: how wide depends on the logits"
+        return f"{self.kind}: {'window' if self.exact else 'sees the whole text'}"
+
+
+def bars(found: Inspection) -> tuple[int, list[LayerBar]]:
+    """The tokens of the whole text, and a bar for each layer: its window, the widest certified one, or the whole."""
+    m = found.model
+    assert m is not None
+    whole = max([m.claimed_length or 0, m.training_length or 0, 4096, *(x.window or 0 for x in m.layers)])
+    out = []
+    for layer, said in zip(m.layers, found.answers, strict=True):
+        tokens = layer.window or (max(said.windows) if said.windows else whole)
+        exact = layer.window is not None or bool(said.windows)
+        out.append(LayerBar(layer.number, min(tokens, whole), said.kind, exact))
+    return whole, out
+
+
+def _numbers(layers: list[Layer]) -> str:
+    """Layers as "1-3, 5-7", shortened."""
+    runs: list[list[int]] = []
+    for n in (layer.number for layer in layers):
+        if runs and n == runs[-1][1] + 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    said = [str(a) if a == b else f"{a}-{b}" for a, b in runs]
+    short = said if len(said) <= 4 else [*said[:3], "...", said[-1]]
+    return f"{', '.join(short)} ({len(layers)})"
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:,.2f} GiB" if count >= 2**30 else f"{count / 2**20:,.1f} MiB"

@@ -1,0 +1,166 @@
+"""What a terminal of 80 columns shows: the answer in the first sentence, then tables of which nothing is cut."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from farfield.cli import main
+from farfield.commands.tables import fitting, percent
+
+
+@pytest.fixture
+def terminal(monkeypatch, capsys):
+    """Runs a command in a terminal of 80 columns, or of as many as are given; its lines."""
+
+    def run(*arguments, columns=80):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        with contextlib.suppress(SystemExit):
+            main([str(a) for a in arguments])
+        out = capsys.readouterr()
+        assert not out.err
+        lines = out.out.splitlines()
+        assert max(map(len, lines)) <= columns
+        assert not any("…" in line for line in lines)
+        return lines
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("terminal") / "run"
+    with pytest.raises(SystemExit) as end:
+        main(["train", "--encoding", "type1", "--preset", "tiny", "--out", str(folder), "--quiet"])
+    assert not end.value.code
+    return folder
+
+
+FIRST = [
+    (("check", "-2*log(t + 1)"), "r(t) = -2*log(t + 1) converges, with all but 1 % of the weight within 61 tokens."),
+    (("check", "-t*2", "--epsilon", "1e-12"), "all but 1e-12 of the weight within"),
+    (("check", "weight: 1/(1 + t)**3", "--epsilon", "0.5"), "b(t) = 1/(1 + t)**3 converges, with all but 50 % of"),
+    (("check", "-log(t + 1)"), "r(t) = -log(t + 1) diverges, so no window is enough for every text."),
+    (("check", "alibi"), "alibi: r(t) = -k*t converges if and only if k > 0."),
+    (("check", "alibi", "--heads", "4"), "of 4 heads the widest has all but 1 % of the weight within 1179 tokens."),
+    (("check", "rope"), "rope: the theorem does not apply."),
+    (("check", "-abs(sin(t))*t"), "undecided"),
+    (("check", "fox"), "windowed: converges if and only if high < 1."),
+    (("check", "-k*t - m", "--heads", "2"), "converges if and only if k > 0."),  # m stays open: no field is claimed
+    (("compare", "alibi", "-sqrt(t)"), "has the smaller receptive field as epsilon -> 0"),
+    (("compare", "alibi", "-sqrt(t)", "none"), "from the nearest to the farthest"),
+    (
+        ("design", "alibi", "--reach", "4096"),
+        "alibi: k = 0.0011245 has a receptive field of 4096 tokens at",
+    ),
+    (("window", "alibi", "--heads", "4"), "alibi: the last 3,737 tokens are enough for each of the 4 heads."),
+    (("window", "inverse", "--heads", "4"), "inverse: no window is enough."),
+    (("window", "inverse", "--context", "9000"), "are enough for each of the 8 heads in texts of up to 9,000 tokens."),
+    (("zoo",), "encodings have names"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), FIRST, ids=lambda x: " ".join(x) if isinstance(x, tuple) else "")
+def test_the_answer_comes_first(terminal, arguments, sentence):
+    lines = terminal(*arguments)
+    assert sentence in " ".join(" ".join(lines[:3]).split())
+
+
+def test_what_a_trained_model_does_is_said_first(terminal, small_run, tmp_path):
+    lines = terminal(
+        "evaluate", small_run, "--lengths", "1x,2x,4x", "--tokens", "2048", "--epsilon", "0.1", "--window", "8",
+        "--tail", "cut", "--quiet", "--out", tmp_path,
+    )  # fmt: skip
+    assert "extrapolate" in " ".join(lines[:2])
+    table = [line for line in lines if line.split()[:2] in (["32", "2x"], ["64", "4x"])]
+    assert len(table) == 4
+    assert all(line.count("±") == 3 for line in table)  # perplexity, change and rise, each with its error
+    seen = lines[next(i for i, line in enumerate(lines) if line.split()[:2] == ["tokens", "seen"]) + 2 :][:7]
+    assert all("±" in line for line in seen)  # no bin without an error
+    for options, said in ((), "attention lies within"), (("--truncate",), "changes the loss by"):
+        lines = terminal("receptive", small_run, "--chunks", "1", "--outputs", "1", "--quiet", *options)
+        assert said in " ".join(lines[:2])
+    lines = terminal("speed", small_run, "--windows", "4,8", "--tokens", "64", "--repeats", "1", "--quiet")
+    assert "as long for a token as non-overlapping windows." in " ".join(" ".join(lines[:3]).split())
+    assert "layers have type1" in " ".join(terminal("inspect", small_run)[:2])
+    kept = json.loads(next(tmp_path.glob("*.json")).read_text())
+    assert all("error" in part for row in kept["rows"] for part in row["positions"] or [])
+
+
+def test_a_table_that_is_too_wide_is_a_list(terminal):
+    wide = terminal("check", "type1", "--heads", "2", columns=120)
+    narrow = terminal("check", "type1", "--heads", "2", columns=60)
+    assert any(line.split() == ["1", "1/16", "25.6327", "17", "100", "1000", "9988", "9987228", "9987226795",
+                                "9987226793879"] for line in wide)  # fmt: skip
+    text = " ".join(" ".join(narrow).split())
+    assert "head 1 k: 1/16; B: 25.6327; 0.5: 17; 0.1: 100;" in text
+    assert "widest 0.5: 257" in text
+
+
+@pytest.mark.parametrize("columns", range(8, 60, 3))
+def test_no_cell_is_ever_cut(columns):
+    headings, rows = ("name of it", "first number", "x"), [["alpha", "12345678", "1"], ["b", "9", "22222"]]
+    screen = Console(file=io.StringIO(), width=columns)
+    screen.print(fitting(screen, headings, rows, title="t", below=[["sum", "", "7"]]))
+    words = screen.file.getvalue().replace(";", " ").replace(",", " ").split()
+    for cell in (*headings[0].split(), *headings[1].split(), "alpha", "12345678", "9", "22222", "sum", "7"):
+        if len(cell) + 4 <= columns:
+            assert any(word.strip(":") == cell for word in words), (cell, words)
+
+
+def test_percentages():
+    assert percent(0.0123, 0.001, sign="+") == "+1.23% ± 0.10%"
+    assert percent(9.4567, 0.66) == "946% ± 66%"
+    assert percent(0.5) == "50.00%"
+
+
+def test_speed_compares_the_same_tokens(small_run):
+    from farfield.measure import load_model, load_text, measure_speed
+
+    model = load_model(str(small_run))
+    text = load_text(model, tokens=96)
+    found = measure_speed(model, text, windows=[8], sliding_tokens=16, repeats=1)
+    first = load_text(model, tokens=96)
+    short = measure_speed(model, type(first)(first.ids[:, :17].ravel(), {}), windows=[8], repeats=1)
+    for protocol in ("non-overlapping", "sliding", "windowed"):
+        a, b = (next(t for t in one.of(protocol)).perplexity for one in (found, short))
+        assert a == pytest.approx(b, rel=1e-5)  # of the first 16 tokens, in both
+    assert not np.isclose(found.of("non-overlapping")[0].perplexity, measure_speed(model, text, windows=[8], repeats=1)
+                          .of("non-overlapping")[0].perplexity, rtol=1e-5)  # fmt: skip
+
+
+DRAWING = [
+    ("compare", "-t", "-2*t"), ("evaluate", "gpt2"), ("receptive", "gpt2"), ("speed", "gpt2"), ("inspect", "gpt2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", DRAWING, ids=lambda v: v[0])
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("f.jpg", "as .png, .svg or .pdf"), ("f", "as .png, .svg or .pdf"), ("no/f.pdf", "does not exist")],
+)
+def test_the_ending_of_a_figure_is_checked_before_any_work(capsys, monkeypatch, verb, name, sentence):
+    import farfield.data.configurations
+    import farfield.measure.loading
+
+    for module, work in ((farfield.measure.loading, "load_model"), (farfield.data.configurations, "configuration_of")):
+        monkeypatch.setattr(module, work, lambda *_, **__: pytest.fail("work was done"))
+    with pytest.raises(SystemExit) as end:
+        main([*verb, "--figure", name])
+    assert end.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"), [("pdf", b"%PDF"), ("png", b"\x89PNG"), ("svg", b"<?xml"), ("PNG", b"\x89PNG")]
+)
+def test_an_ending_writes_exactly_that_file(terminal, tmp_path, ending, start):
+    path = tmp_path / f"fields.{ending}"
+    terminal("compare", "-t", "-2*t", "--epsilon", "0.1", "--figure", path)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+    assert path.read_bytes().startswith(start)
