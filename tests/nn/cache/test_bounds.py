@@ -23,7 +23,9 @@ KINDS = ["gauss", "large far key", "adversary", "aligned values", "tiny", "huge"
 
 def stub(encoding, heads):
     """All that a cache asks of a model with one layer."""
-    config = SimpleNamespace(model_type="farfield", num_hidden_layers=1, num_attention_heads=heads, encoding=encoding)
+    config = SimpleNamespace(
+        model_type="farfield", num_hidden_layers=1, num_attention_heads=heads, encoding=encoding, shared_bias=True
+    )
     return SimpleNamespace(config=config, position=SimpleNamespace(bias=Bias(encoding, heads), sets=1))
 
 
@@ -287,3 +289,20 @@ def test_norms_are_never_too_small():
         assert bool((upper_norm(x) >= exact).all())
         assert bool((upper_norm(x) <= exact * (1 + 1e-5) + 1e-17).all())
     assert math.isinf(float(upper_norm(torch.full((4,), 1e30))))
+
+
+def test_a_layer_of_another_model_hands_its_sink_and_soft_cap_to_the_cache():
+    from farfield.nn.decoder.interface import attend
+
+    torch.manual_seed(5)
+    q, k, v = torch.randn(3, 1, 2, 30, 8)
+    made = stub("-t/2", 2)
+    more = SimpleNamespace(window=None, sink=None, bias=made.position.bias, cache=BoundedCache(made, "1e-3"))
+    module = SimpleNamespace(layer_idx=0, farfield_bias=more, training=False)
+    given = {"softcap": 0.7, "s_aux": torch.tensor([1.0, 3.0])}
+    with_cache, _ = attend(module, q, k, v, None, **given)
+    with pytest.raises(ValueError, match="chooses its own windows"):
+        attend(module, q, k, v, None, sliding_window=4)
+    more.cache = None
+    torch.testing.assert_close(with_cache, attend(module, q, k, v, None, **given)[0])
+    assert not torch.allclose(with_cache, attend(module, q, k, v, None)[0], atol=0.1)
