@@ -69,6 +69,48 @@ COMMANDS = [
     (["replace", "./nothing", "--encoding", "-k*t"], "--out"),
     (["study", "--encodings", "albi"], "alibi"), (["--nonsense"], "--nonsense"), (["help me"], "help me"),
 ]  # fmt: skip
+FOLDERS = [  # of the verbs that read a folder; those below lie in the current one
+    (["inspect"], "model"), (["inspect", "broken"], "'broken/config.json' cannot be read as JSON"),
+    (["inspect", "list"], "holds no table"), (["inspect", "negative"], "num_hidden_layers must lie between"),
+    (["inspect", "bloom", "--logit-bound", "-1"], "from 0 to"), (["inspect", "bloom", "--logit-bound", "big"], "'big'"),
+    (["inspect", "bloom", "--epsilon", "2"], "strictly between 0 and 1"),
+    (["inspect", "bloom", "--figure", "x.gif"], ".png, .svg or .pdf"),
+    (["inspect", "bloom", "--weights"], "holds no weights"),
+    (["inspect", "bloom", "--weights", "--corpus", "python", "--length", "1"], "at least 2"),
+    (["inspect", "bloom", "--weights", "--logit-bound", "5"], "not both"), (["inspect", "text"], "JSON"),
+    (["inspect", "bloom", "twice"], "twice"), (["inspect", "bloom", "--length", "x"], '"x"'),
+    (["needle"], "--train ENCODING"), (["needle", "--train", "albi"], "alibi"),
+    (["needle", "--train", "alibi", "--length", "3"], "at least 8"),
+    (["needle", "--train", "alibi", "--steps", "0"], "at least"),
+    (["needle", "--train", "alibi", "--steps", "1", "--distances", "2"], "odd numbers"),
+    (["needle", "--train", "alibi", "--steps", "1", "--distances", "a,b"], "whole numbers"),
+    (["needle", "--train", "alibi", "--steps", "1", "--trials", "0"], "at least 1"),
+    (["needle", "--train", "alibi", "--steps", "1", "--window", "0"], "at least 1"),
+    (["needle", "--train", "alibi", "--device", "tpu9"], "no device 'tpu9'"), (["serve"], "run"),
+    (["serve", "bloom", "--port", "x"], "whole number"), (["replace"], "MODEL"),
+    (["replace", "bloom", "--out", "o"], "--encoding"),
+    (["replace", "odd", "--encoding", "alibi", "--out", "o"], "weights"),
+    (["train", "--encoding", "-a*t", "--learn", "a", "--out", "o"], "NAME=LOW:HIGH"),
+    (["train", "--encoding", "-a*t", "--learn", "b=0:1", "--out", "o"], "no parameter 'b'"),
+    (["train", "--encoding", "-a*t", "--learn", "t=0:1", "--out", "o"], "t is the distance"),
+    (["train", "--encoding", "-a*t", "--learn", "a=0:nan", "--out", "o"], "'nan'"),
+    (["train", "--encoding", "-a*t", "--learn", "a=0:1 in 2:3", "--out", "o"], "not within its bounds"),
+    (["train", "--encoding", "alibi", "--slopes", "1,2,3", "--preset", "tiny", "--out", "o"], "3 values for 2 heads"),
+    (["train", "--encoding", "alibi", "--slopes", "steep", "--out", "o"], "'steep'"),
+    (["train", "--from", "nothing", "--out", "o"], "no folder 'nothing'"),
+    (["train", "--from", "bloom", "--out", "o"], "holds no weights"),
+    (["train", "--encoding", "fox", "--preset", "tiny", "--out", "o"], "class of biases"),
+    (["train", "--encoding", "alibi", "--device", "tpu9", "--preset", "tiny", "--out", "o"], "no device 'tpu9'"),
+    (["study", "--device", "gpu"], "cuda:1"), (["study", "--device", "cuda:5"], "'cuda:5'"),
+    (["study", "--encodings", ""], "empty list"), (["study", "--stands-for", "books"], "DATASET=CORPUS"),
+    (["generate", "./nothing", "--prompt", "x", "--tokens", "0"], "at least 1"),
+    (["generate", "./nothing", "--prompt", "x", "--prompt-file", "text"], "either"),
+    (["generate", "./nothing", "--prompt-file", "no.txt"], "'no.txt' cannot be read: No such file or directory."),
+    (["explore", "--static", "text"], "text"), (["speed", "--windows", "a"], "whole numbers"),
+    (["compare", "fox", "alibi"], "low, high"), (["check", "alibi", "--coq", "a b.v"], "'a b.v'"),
+    (["window", "bloom", "--epsilon", "0"], "strictly between"),
+    (["design", "fox", "--reach", "64"], "class of biases"),
+]  # fmt: skip
 
 
 def said(capsys, arguments):
@@ -89,7 +131,7 @@ def said(capsys, arguments):
 
 @pytest.mark.hostile("what people mistype", 0)
 def test_there_are_many():
-    assert len(FORMULAS) + len(COMMANDS) >= 120
+    assert len(FORMULAS) + len(COMMANDS) + len(FOLDERS) >= 190
 
 
 @pytest.mark.parametrize(("text", "part"), FORMULAS, ids=[repr(text[:20]) for text, _ in FORMULAS])
@@ -100,3 +142,17 @@ def test_a_mistyped_formula(capsys, text, part):
 @pytest.mark.parametrize(("arguments", "part"), COMMANDS, ids=[" ".join(words) for words, _ in COMMANDS])
 def test_a_mistyped_command(capsys, arguments, part):
     assert part in said(capsys, arguments)
+
+
+@pytest.mark.parametrize(("arguments", "part"), FOLDERS, ids=[" ".join(words) for words, _ in FOLDERS])
+def test_a_mistake_with_a_folder(capsys, monkeypatch, tmp_path, arguments, part):
+    bloom = '{"model_type": "bloom", "n_layer": 2, "n_head": 16, "hidden_size": 1024}'
+    configs = {"broken": "{", "list": "[1]", "odd": '{"model_type": "martian"}', "bloom": bloom}
+    configs["negative"] = bloom.replace("2,", "-2,")
+    for name, text in configs.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(text)
+    (tmp_path / "text").write_text("hello")
+    monkeypatch.chdir(tmp_path)
+    assert part in said(capsys, arguments)
+    assert not (tmp_path / "o").exists()

@@ -400,7 +400,7 @@ def check_direction(op, args):
 def check_checkers_expansions(op, args):
     from farfield.theory.checker.expansions import Calculus
     from farfield.theory.checker.monomials import Domain
-    from farfield.theory.checker.reading import Reading
+    from farfield.theory.checker.readings import Reading
 
     for node in (applied(op, args), moved(op, args, "1/t")):
         with ctx.workprec(BITS):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from farfield import check, compare
 from farfield.formula import build, number, parse
+from farfield.formula.plain_text import text
 from farfield.formula.sentence import joined, say
-from farfield.formula.text import text
 from farfield.formula.tree import T
 
 NAMES = [

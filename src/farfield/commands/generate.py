@@ -100,9 +100,11 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
     if file is None:
         return str(prompt)
     try:
-        return Path(file).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"The prompt {str(file)!r} cannot be read: {error}") from None
+        return Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"The prompt {str(file)!r} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"The prompt {str(file)!r} cannot be read: it is no text in UTF-8.") from None
 
 
 def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:

@@ -39,7 +39,7 @@ def needle_command(
         trials: Texts at each distance.
         window: Cut every head at so many tokens.
         training_length: For models that do not say it.
-        device: Where to compute.
+        device: Where to compute: cpu, cuda, cuda:1, ...; a GPU if there is one unless given.
         seed: Of texts and weights.
         figure: Write the share that was found by distance here, beside the leak and the window.
         as_json: Print JSON instead of tables.
@@ -51,6 +51,9 @@ def needle_command(
     from farfield.measure.figures import needle_figure
     from farfield.measure.loading import load_model
     from farfield.measure.needle import needle, trained_for_it
+    from farfield.training.devices import chosen_device
+
+    place = chosen_device(device)
 
     tried = None if distances is None else whole_numbers("--distances", distances)
     screen, found = Console(stderr=True), []
@@ -59,7 +62,7 @@ def needle_command(
         found.append(needle(subject, distances=tried, trials=trials, seed=seed, window=window))
     for encoding in train or []:
         with screen.status(f"training a small model with {encoding}"):
-            subject = trained_for_it(encoding, length=length, steps=steps, seed=seed)
+            subject = trained_for_it(encoding, length=length, steps=steps, seed=seed, device=place)
         found.append(needle(subject, distances=tried, trials=trials, seed=seed, window=window))
     written = [] if figure is None else needle_figure(found, figure)
     if as_json:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from farfield.formula import algebras
 from farfield.formula.functions import ROW, is_class, primitive
 from farfield.formula.grammar import MAX_MAGNITUDE, Parser, literal
-from farfield.formula.text import decimal_text
+from farfield.formula.plain_text import decimal_text
 from farfield.formula.tree import FormulaError, Node, number, substitute
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Formula:
     # The readings; each is a table over the functions of the language.
     def text(self) -> str:
         """The formula as text that parses back to itself."""
-        from farfield.formula.text import text
+        from farfield.formula.plain_text import text
 
         return ("weight: " if self.weight else "") + text(self.node)
 

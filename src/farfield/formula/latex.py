@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from farfield.formula.functions import CLASSES, DERIVED, STATEMENTS, reading
-from farfield.formula.text import decimal_text
+from farfield.formula.plain_text import decimal_text
 from farfield.formula.tree import Node, fold
 
 # how tightly a spelling holds together: a sum sign swallows what follows, a leading minus needs no bracket in front

@@ -13,7 +13,7 @@ from typing import Any
 
 from farfield.formula.functions import CALLS, CLASSES, RELATIONS, STATEMENTS, reading
 from farfield.formula.latex import ATOM, GREEK, OPEN, POWER, RELATION, SIGNED, SUM, TERM, split_name
-from farfield.formula.text import decimal_text
+from farfield.formula.plain_text import decimal_text
 from farfield.formula.tree import Node, fold
 
 Element = list[Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 from farfield.formula import latex as _latex
 from farfield.formula import mathml as _mathml
-from farfield.formula.text import text
+from farfield.formula.plain_text import text
 from farfield.formula.tree import Node
 
 

@@ -227,6 +227,7 @@ def trained_for_it(
     heads: int = 4,
     seed: int = 0,
     parameters: dict[str, Any] | None = None,
+    device: str | torch.device = "cpu",
     watch: Callable[[int, float], None] | None = None,
 ) -> Model:
     """A small model of two layers, trained on the spot to look values up, within texts of `length` tokens.
@@ -239,6 +240,7 @@ def trained_for_it(
         heads: Of a layer.
         seed: Of weights and texts.
         parameters: Of the formula.
+        device: Where to train.
         watch: Called with the step and the loss.
     """
     from farfield.nn.decoder.config import FarfieldConfig
@@ -250,13 +252,13 @@ def trained_for_it(
         intermediate_size=2 * width, max_position_embeddings=length, encoding=encoding, dropout=0.0,
         encoding_parameters=parameters,
     )  # fmt: skip
-    network = FarfieldForCausalLM(config).train()
+    network = FarfieldForCausalLM(config).train().to(device)
     rng = np.random.default_rng(seed)
     optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, betas=(0.9, 0.98), weight_decay=0.01)
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = 3e-3 * min(1, (step + 1) / 50) * 0.5 * (1 + math.cos(math.pi * step / steps))
-        ids, targets = _lookups(rng, 32, length)
+        ids, targets = (part.to(device) for part in _lookups(rng, 32, length))
         logits = network(ids).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-100)
         optimizer.zero_grad()

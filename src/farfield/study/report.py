@@ -19,8 +19,8 @@ import farfield
 from farfield import zoo
 from farfield.data import durable
 from farfield.formula import FormulaError
+from farfield.formula.plain_text import text
 from farfield.formula.sentence import Sentence
-from farfield.formula.text import text
 from farfield.head_parameters import said_slopes
 from farfield.measure import LEVEL
 from farfield.reading import parse_json, read_bytes

@@ -13,7 +13,7 @@ from farfield.theory.checker.expansions import Calculus, interval
 from farfield.theory.checker.intervals import INFINITY, Interval
 from farfield.theory.checker.monomials import Domain, exponentials
 from farfield.theory.checker.ranges import range_of
-from farfield.theory.checker.reading import Reading
+from farfield.theory.checker.readings import Reading
 
 HALF_LINE = [3, 5, 20, 1000, 10**6]
 

@@ -355,3 +355,15 @@ def test_six_hundred_random_parameter_sets():
             epsilon = Fraction(random.randint(1, 900), 1000) / 10 ** random.randint(0, 4)
             text = pattern.replace("{a}", f"({a})").replace("{b}", f"({b})")
             assert trf(text, epsilon) == by_hand(text, epsilon, 3000), (text, epsilon)
+
+
+def test_a_field_of_hundreds_of_digits_takes_few_comparisons(monkeypatch):
+    """Newton's method comes back from far beyond: -t**0.003 took 7,473 certified sums, and two are enough."""
+    from farfield.theory.fields import receptive
+
+    asked = []
+    below = receptive.below
+    monkeypatch.setattr(receptive, "below", lambda *args, **more: (asked.append(args[1]), below(*args, **more))[1])
+    tokens = receptive.trf("-t**0.003", "0.01")
+    assert len(receptive.digits(tokens)) == 859
+    assert asked == [tokens, tokens - 1]

@@ -14,7 +14,7 @@ import pytest
 
 from farfield import check
 from farfield.formula import FormulaError, build, parse
-from farfield.theory.verdict.families import at
+from farfield.theory.verdict.confirmation import at
 from farfield.zoo import ENCODINGS
 
 NAMES = {True: "converges", False: "diverges", None: "undefined"}

@@ -118,15 +118,15 @@ _ATOMS: dict[Any, Atom] = {}
 
 def _atom(kind: str, of: Constant = ZERO, degree: int = 1) -> Constant:
     """The number that one atom stands for; one that is equal, however it was written, is used again."""
-    found = _ATOMS.get((kind, of, degree))
-    if found is None:
+    result = _ATOMS.get((kind, of, degree))
+    if result is None:
         with ctx.workprec(128):
             about = kind, degree, ball(of).mid().str(20, radius=False)
-        found = _ATOMS.get(about)
-        if found is None or not _vanishes(found.of - of):
-            found = _ATOMS[about] = Atom(kind, of, degree)
-        _ATOMS[kind, of, degree] = found
-    return Constant({((found, 1),): fmpq(1)})
+        result = _ATOMS.get(about)
+        if result is None or not _vanishes(result.of - of):
+            result = _ATOMS[about] = Atom(kind, of, degree)
+        _ATOMS[kind, of, degree] = result
+    return Constant({((result, 1),): fmpq(1)})
 
 
 def forget() -> None:

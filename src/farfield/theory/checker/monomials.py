@@ -129,12 +129,12 @@ class Domain:
 
     def range(self, m: Monomial) -> Interval:
         """All values of a monomial on the domain."""
-        found = self._ranges.get(m)
-        if found is None:
+        result = self._ranges.get(m)
+        if result is None:
             self._depth += 1
-            found = self._ranges[m] = self._range(m)
+            result = self._ranges[m] = self._range(m)
             self._depth -= 1
-        return found
+        return result
 
     def _range(self, m: Monomial) -> Interval:
         if not m.logs:
@@ -187,15 +187,15 @@ class Domain:
 
 def logarithms(t: Interval) -> tuple[Interval, ...]:
     """t, ln t, ln ln t, ... as long as they exist."""
-    found = [t]
-    while len(found) < LEVELS and found[-1].low > 0:
-        found.append(found[-1].log())
-    return tuple(found)
+    result = [t]
+    while len(result) < LEVELS and result[-1].low > 0:
+        result.append(result[-1].log())
+    return tuple(result)
 
 
 def exponentials(whole: int, nesting: int) -> tuple[Interval, ...]:
     """The same for exp(exp(... whole))."""
-    found = logarithms(exactly(whole))
+    result = logarithms(exactly(whole))
     for _ in range(nesting):
-        found = (found[0].exp(), *found)[:LEVELS]
-    return found
+        result = (result[0].exp(), *result)[:LEVELS]
+    return result

@@ -12,7 +12,7 @@ from farfield.formula.tree import substitute
 from farfield.theory.checker.constants import UnknownError
 from farfield.theory.checker.expansions import Calculus
 from farfield.theory.checker.monomials import Domain
-from farfield.theory.checker.reading import Reading
+from farfield.theory.checker.readings import Reading
 
 
 def relation_holds(relation: Node, point: Mapping[str, Node]) -> bool | None:

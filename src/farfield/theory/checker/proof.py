@@ -33,7 +33,7 @@ from farfield.theory.checker.expansions import (
 from farfield.theory.checker.intervals import INFINITY, Interval
 from farfield.theory.checker.monomials import UNIT, Domain, exponentials, level
 from farfield.theory.checker.ranges import range_of
-from farfield.theory.checker.reading import Choices, NothingType, Reading, Size
+from farfield.theory.checker.readings import Choices, NothingType, Reading, Size
 
 BITS = 128
 ORDERS = ((2, 8), (4, 12), (8, 24))  # of power series, and the terms that are kept
@@ -210,10 +210,10 @@ def _compare(formula: Formula, claim: Claim, reading: Reading, ln_scale: Expansi
 def _is_zero(formula: Formula, reading: Reading) -> bool:
     """Whether the weight is shown to be 0."""
     try:
-        found = reading.value_or_nothing(formula.node)
+        result = reading.value_or_nothing(formula.node)
     except UnknownError:
         return False
-    return found == NULL if formula.weight else isinstance(found, NothingType)
+    return result == NULL if formula.weight else isinstance(result, NothingType)
 
 
 def _have_value(formula: Formula, reading: Reading) -> None:
@@ -286,14 +286,14 @@ def hold_at(formula: Formula, claim: Claim, t: int) -> None:
     """Show the claim at one distance, or raise RefutedError or UnknownError."""
     for bits in (64, 256):
         with ctx.workprec(bits + t.bit_length()):
-            found = _at(formula, claim, arb(t))
-        if found is not None:
+            result = _at(formula, claim, arb(t))
+        if result is not None:
             break
     else:
         with ctx.workprec(BITS):
             rough = _hold_roughly(formula, claim, Domain.between(t, t))
-        found = rough or _exactly_at(formula, claim, t)
-    if not found:
+        result = rough or _exactly_at(formula, claim, t)
+    if not result:
         raise RefutedError(f"at t = {t}")
 
 

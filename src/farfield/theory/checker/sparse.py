@@ -69,10 +69,10 @@ def sparse_sets(formula: Formula) -> Iterator[SparseSet]:
     """The sets for which a formula seems to test, each once."""
     seen = set()
     for node in formula.node.walk():
-        found = _set(_plain(node.args[0])) if node.op == "floor" else None
-        if found is not None and found not in seen:
-            seen.add(found)
-            yield found
+        result = _set(_plain(node.args[0])) if node.op == "floor" else None
+        if result is not None and result not in seen:
+            seen.add(result)
+            yield result
 
 
 def _test(node: Node) -> tuple[SparseSet, bool] | None:
@@ -83,24 +83,24 @@ def _test(node: Node) -> tuple[SparseSet, bool] | None:
     elif left.value == 0 and right.op == "-":  # 0 against high - low
         right, left = right.args
     for low, high, off, on in ((left, right, "<", ">="), (right, left, ">", "<=")):
-        found = _pair(_plain(low), _plain(high))
-        if found is not None and node.value in (off, on):
-            return found, node.value == on
+        result = _pair(_plain(low), _plain(high))
+        if result is not None and node.value in (off, on):
+            return result, node.value == on
     return None
 
 
 def _pair(low: Node, high: Node) -> SparseSet | None:
     """The set on which low = high, where low < high at all other distances."""
     steps = [n for n in low.walk() if n.op == "floor"]
-    found = _set(_plain(steps[0].args[0])) if steps else None
-    if found is None:
+    result = _set(_plain(steps[0].args[0])) if steps else None
+    if result is None:
         return None
     step = steps[0]
     if low == step and high == _plain(step.args[0]):
-        return found
-    whole = ("**", (number(found.base), step)) if found.base else ("**", (step, number(found.power)))
+        return result
+    whole = ("**", (number(result.base), step)) if result.base else ("**", (step, number(result.power)))
     line = _shift(high)
-    return found if (low.op, low.args) == whole and line == found.shift else None
+    return result if (low.op, low.args) == whole and line == result.shift else None
 
 
 def _set(x: Node) -> SparseSet | None:

@@ -13,7 +13,7 @@ from farfield.theory.checker import constants
 from farfield.theory.checker.constants import MINUS, ONE, ZERO, Constant, UnknownError, rational, sign
 from farfield.theory.checker.expansions import Calculus
 from farfield.theory.checker.monomials import UNIT, Domain, T, exponentials
-from farfield.theory.checker.reading import Reading
+from farfield.theory.checker.readings import Reading
 
 MAX_WAVES = 400
 Waves = dict[tuple[Constant, Constant], Constant]  # (w, p) -> amplitude of cos(w t + p)

@@ -477,7 +477,7 @@ def node(c: Const) -> Node:
 
 def text(c: Const) -> str:
     """The constant in the formula language."""
-    from farfield.formula.text import text as spelt
+    from farfield.formula.plain_text import text as spelt
 
     return spelt(node(c))
 

@@ -169,22 +169,22 @@ def _of_classes(
         ends.append(upper_envelope(encoding, formula) if formula.is_class else formula)
         exact.append(not formula.is_class or envelope_of(find(encoding), formula).tight)
     result = compare(ends[0], ends[1], names=names)
-    smaller, found = result.smaller, list(result.steps)
+    smaller, known = result.smaller, list(result.steps)
     weights = [_series_or_none(f) for f in ends]
     goes_on = all(w is not None and not (isinstance(w, Pieces) and w.last is None) for w in weights)
     if goes_on and (gap := gap_of(ends[0].primitive, ends[1].primitive)).limit == "constant":
         near = [WorstCase(e, f).near if f.is_class else series(f).B for e, f in zip(encodings, formulas, strict=True)]
         first = say(f"a is {names[0]}, b is {names[1]}; A and B are the smallest that their nearest keys can add up to")
-        smaller, found = _constant_gap(gap, near[0], near[1], names, [first, *gap.steps])
+        smaller, known = _constant_gap(gap, near[0], near[1], names, [first, *gap.steps])
     elif smaller == "equal":  # weights that end at the same distance, over other heads
         smaller = "limit"
     wider = {"a": [1], "b": [0], "equal": [0, 1], "limit": [0, 1]}.get(smaller or "", [])
     for n in wider:
         if not exact[n]:
             smaller = None
-            found.append(say(f"of {names[n]} only a bound is known, which may never be attained: nothing is proven"))
+            known.append(say(f"of {names[n]} only a bound is known, which may never be attained: nothing is proven"))
             break
-    return Comparison(*names, smaller, (*steps, *found), looked_down_to=result.looked_down_to, formulas=formulas)
+    return Comparison(*names, smaller, (*steps, *known), looked_down_to=result.looked_down_to, formulas=formulas)
 
 
 def _shared(a: Encoding, b: Encoding, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

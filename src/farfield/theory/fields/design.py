@@ -18,7 +18,7 @@ from typing import Any
 from flint import ctx
 
 from farfield.formula import Formula, FormulaError
-from farfield.formula.text import decimal_text
+from farfield.formula.plain_text import decimal_text
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.receptive import exact_epsilon, smallest, whole
 from farfield.theory.sums.series import Encoding, series

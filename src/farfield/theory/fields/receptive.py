@@ -380,7 +380,7 @@ def _nearest(x: Any) -> int:
 def _guess(weights: Weights, epsilon: Fraction) -> int:
     """A whole number close to the answer, by Newton's method: nothing about it is certified."""
     j, bits = weights.start + 1, _bits(1, epsilon)
-    seen: set[tuple[int, int]] = set()
+    low, seen = 1, set[tuple[int, int]]()
     for _ in range(200):
         with ctx.workprec(bits):
             target = arb(fmpq(epsilon.numerator, epsilon.denominator)) * weights.B()
@@ -394,7 +394,9 @@ def _guess(weights: Weights, epsilon: Fraction) -> int:
                 new = arb(fmpz(j)) * (excess / (rate * arb(fmpz(j)))).mid().min(arb(j.bit_length() + 8)).exp()
         if not new.is_finite():
             return j
-        near = min(max(_nearest(new), weights.start + 1, j // 16), _FARTHEST)
+        low = max(low, j) if excess > 0 else low
+        back = min(j // 16, math.isqrt(low * j))  # a step back from far beyond halves the number of digits
+        near = min(max(_nearest(new), weights.start + 1, back), _FARTHEST)
         if near == _FARTHEST:
             return near
         enough = _bits(near, epsilon)

@@ -112,10 +112,10 @@ def _worst_reach(named: Encoding, setting: dict[str, str], seen: Summary) -> str
     if seen.context is None:
         return ""
     try:
-        found = [f"{reach(named, e, seen.context, parameters=setting)} at {e}" for e in seen.epsilons]
+        result = [f"{reach(named, e, seen.context, parameters=setting)} at {e}" for e in seen.epsilons]
     except (DivergenceError, UndecidedError) as error:
         return f"no reach within {seen.context} tokens: {error}"
-    return f"reach within {seen.context} tokens in the worst case: {', '.join(found)}"
+    return f"reach within {seen.context} tokens in the worst case: {', '.join(result)}"
 
 
 def _worst_leak(named: Encoding, setting: dict[str, str], seen: Summary) -> str:

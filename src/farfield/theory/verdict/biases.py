@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from farfield.formula import Formula, FormulaError, build
+from farfield.formula.plain_text import text
 from farfield.formula.sentence import say
-from farfield.formula.text import text
 from farfield.theory.errors import UndecidedError
-from farfield.theory.verdict.answers import of_class
 from farfield.theory.verdict.convergence import Verdict, check
 from farfield.theory.verdict.envelopes import Envelope, envelope
+from farfield.theory.verdict.window_answers import of_class
 from farfield.zoo import Encoding, Parameter, find
 
 
@@ -21,16 +21,16 @@ def positive_names(parameters: tuple[Parameter, ...]) -> frozenset[str]:
 
 def envelope_of(named: Encoding, formula: Formula) -> Envelope:
     """The envelopes of an encoding that is a class of biases, with the parameters that it has."""
-    found = envelope(formula.primitive, positive_names(named.parameters))
+    result = envelope(formula.primitive, positive_names(named.parameters))
     before, after = (sum(n.op == "between" for n in f.node.walk()) for f in (formula, formula.primitive))
-    return found if before == after else replace(found, tight=False)  # cosh, written out, chooses twice
+    return result if before == after else replace(result, tight=False)  # cosh, written out, chooses twice
 
 
 def check_class(named: Encoding, formula: Formula, start: int, budget: float) -> Verdict:
     """The verdict on a class of biases, by its envelopes."""
     shown = formula.text()
     try:
-        found = envelope_of(named, formula)
+        result = envelope_of(named, formula)
     except UndecidedError as error:
         return Verdict(shown, "undecided", steps=(say(f"not decided: {error}"),), start=start)
 
@@ -41,33 +41,33 @@ def check_class(named: Encoding, formula: Formula, start: int, budget: float) ->
         return check(Encoding(end.text(), end.text(), domains), start=start, budget=budget)
 
     try:
-        upper, lower = judged(found.upper, "diverges"), judged(found.lower, "undecided")
+        upper, lower = judged(result.upper, "diverges"), judged(result.lower, "undecided")
     except FormulaError as error:
         return Verdict(shown, "undecided", steps=(say(f"not decided: {error.sentence}"),), start=start)
     steps = [say("in every row the bias of a key at distance t lies between e(t) and E(t):")]
-    for name, end in (("E", found.upper), ("e", found.lower)):
+    for name, end in (("E", result.upper), ("e", result.lower)):
         if end is None:
             steps.append(say(f"nothing bounds {name}(t)"))
         else:
             steps.append(say(build.relation(build.applied(name), "=", end.node)))
-    if found.sink is not None:
-        steps.append(say("the sink adds ", build.call("exp", found.sink), " to the denominator of every row"))
-    steps += [say("for E: ", step) for step in upper.steps if found.upper is not None]
+    if result.sink is not None:
+        steps.append(say("the sink adds ", build.call("exp", result.sink), " to the denominator of every row"))
+    steps += [say("for E: ", step) for step in upper.steps if result.upper is not None]
     known = positive_names(named.parameters)
-    said = of_class(found, upper.verdict, lower.verdict, formula.primitive.node, known)
+    said = of_class(result, upper.verdict, lower.verdict, formula.primitive.node, known)
     verdict = upper.verdict
     if verdict == "converges" and said.kind is None and upper.condition is None:
         verdict = "undecided"
         steps.append(say("nothing bounds the nearest keys from below, so the envelope theorem does not apply"))
-    if verdict == "diverges" and said.kind is None and not found.tight:
+    if verdict == "diverges" and said.kind is None and not result.tight:
         verdict = "undecided"
         steps.append(
             say("the class stays below E, whose sum diverges: whether its members have a window is not decided")
         )
     steps += said.steps
-    sink = None if found.sink is None else text(found.sink)
-    ends = {"upper": None if found.upper is None else found.upper.text(), "lower": None if found.lower is None else
-            found.lower.text(), "sink": sink, "rows": found.rows, "exact": found.tight,
+    sink = None if result.sink is None else text(result.sink)
+    ends = {"upper": None if result.upper is None else result.upper.text(), "lower": None if result.lower is None else
+            result.lower.text(), "sink": sink, "rows": result.rows, "exact": result.tight,
             "certificate": upper.certificate}  # fmt: skip
     return replace(
         Verdict(shown, verdict, upper.condition if verdict == upper.verdict else None, tuple(steps), None, None, start),

@@ -44,13 +44,13 @@ def sign_on(facts: tuple[tuple[Const, int], ...], c: Const) -> int | None:
             if not all(_possible(node, allowed, here) for node, allowed in known):
                 continue
             value = _range(gap, here)
-            found = 0 if value is None else (value.low > 0) - (value.high < 0)
-            if not found:
+            result = 0 if value is None else (value.low > 0) - (value.high < 0)
+            if not result:
                 if count + len(todo) > MAX_BOXES:
                     return None
                 todo += [(half, depth + 1) for half in _halves(box, depth % len(names))]
                 continue
-            seen.add(found)
+            seen.add(result)
             if len(seen) > 1:
                 return None
     if not seen:
@@ -148,10 +148,10 @@ def factors(c: Const) -> tuple[tuple[Const, int], ...]:
     whole = ring.from_dict(
         {tuple(int(dict(m).get(a, 0)) for a in atoms): fmpq(q.numerator, q.denominator) for m, q in c.terms.items()}
     )
-    lead, found = whole.factor()
-    if sum(n for _, n in found) == 1:
+    lead, result = whole.factor()
+    if sum(n for _, n in result) == 1:
         return ((c, 1),)
-    parts = [(_const(p.to_dict(), list(atoms)), int(n)) for p, n in found]
+    parts = [(_const(p.to_dict(), list(atoms)), int(n)) for p, n in result]
     return (*parts, (constants.rational(-1), 1)) if lead < 0 else tuple(parts)
 
 

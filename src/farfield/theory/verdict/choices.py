@@ -31,18 +31,18 @@ def by_choices(formula: Formula, start: int, settle: Settle) -> Settled | None:
     choices = open_choices(formula)
     if not choices:
         return None
-    found = [(held, settle(variant, start)) for held, variant in variants(formula, choices)]
+    result = [(held, settle(variant, start)) for held, variant in variants(formula, choices)]
     proof = [say("at each distance the weight is that of one of these:")]
-    for held, one in found:
+    for held, one in result:
         words = (
             say(c.args[0], f" {c.value if yes else OPPOSITE[str(c.value)]} ", c.args[1])
             for c, yes in zip(choices, held, strict=True)
         )
         proof += [say("with ", joined(words, " and "), ": ", one.steps[0]), *one.steps[1:]]
-    diverging = [(held, one) for held, one in found if one.verdict == "diverges"]
-    if len(diverging) in (0, len(found)):
+    diverging = [(held, one) for held, one in result if one.verdict == "diverges"]
+    if len(diverging) in (0, len(result)):
         verdict = "diverges" if diverging else "converges"
-        claims = [one.certificate for _, one in found]
+        claims = [one.certificate for _, one in result]
         bounds = [c for c in claims if c is None or c["claim"] != "finite"]  # what is 0 lies below any bound
         return Settled(verdict, tuple(proof), weakest(bounds or claims))
     if len(choices) > 1 or diverging[0][1].certificate is None or diverging[0][1].certificate["claim"] != "lower":
@@ -65,16 +65,16 @@ def by_choices(formula: Formula, start: int, settle: Settle) -> Settled | None:
 
 def open_choices(formula: Formula) -> list[Node]:
     """The outermost branches whose condition oscillates."""
-    found: list[Node] = []
+    result: list[Node] = []
     todo = [formula.node]
     while todo:
         node = todo.pop()
         if node.op == "where" and any(_oscillates(a) for a in node.args[:2]):
-            if node not in found:
-                found.append(node)
+            if node not in result:
+                result.append(node)
         else:
             todo += node.args
-    return found if len(found) <= MAX_CHOICES else []
+    return result if len(result) <= MAX_CHOICES else []
 
 
 def _oscillates(node: Node) -> bool:

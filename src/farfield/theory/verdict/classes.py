@@ -31,14 +31,14 @@ MAX_MODULUS = 24
 
 def modulus(formula: Formula) -> int:
     """After how many distances every such part repeats; 1 if there is none, or if it takes too many."""
-    found = 1
+    result = 1
     for node in formula.node.walk():
         if node.op == "floor" or node.op in WAVES:
             slope = _slope(node)
             if slope is not None:
                 period = slope.denominator if node.op == "floor" or slope.numerator % 2 == 0 else 2 * slope.denominator
-                found = math.lcm(found, period)
-    return found if found <= MAX_MODULUS else 1
+                result = math.lcm(result, period)
+    return result if result <= MAX_MODULUS else 1
 
 
 def by_classes(formula: Formula, start: int, settle: Settle) -> PartVerdict | None:
@@ -52,15 +52,15 @@ def by_classes(formula: Formula, start: int, settle: Settle) -> PartVerdict | No
     verdicts = set()
     for r, one in enumerate(classes(formula, m)):
         try:
-            found = settle(one, max(0, -((r - start) // m)))
+            result = settle(one, max(0, -((r - start) // m)))
         except UndecidedError:
             certificates.append(None)
             verdicts.add("undecided")
             continue
-        verdicts.add(found.verdict)
-        certificates.append(found.certificate)
+        verdicts.add(result.verdict)
+        certificates.append(result.certificate)
         line = build.relation(T, "=", build.total([build.product([number(m), build.name("n")]), number(r)]))
-        proof += [say("with ", line, ": ", found.steps[0]), *found.steps[1:]]
+        proof += [say("with ", line, ": ", result.steps[0]), *result.steps[1:]]
     verdict = "diverges" if "diverges" in verdicts else "converges" if verdicts == {"converges"} else None
     if verdict is None:
         return None

@@ -74,18 +74,18 @@ def cases(tree: Tree, verdict: str) -> list[Case]:
     """The regions with one verdict, as a disjunction of conjunctions, merged where signs agree."""
     if isinstance(tree, Leaf):
         return [()] if tree.verdict == verdict else []
-    found = {s: cases(child, verdict) for s, child in tree.children}
-    if len({tuple(c) for c in found.values()}) == 1:  # whatever the sign, as far as it is possible
-        return next(iter(found.values()))
+    result = {s: cases(child, verdict) for s, child in tree.children}
+    if len({tuple(c) for c in result.values()}) == 1:  # whatever the sign, as far as it is possible
+        return next(iter(result.values()))
     merged: list[Case] = []
     done: set[int] = set()
     for a, b, name in ((1, 0, AT_LEAST), (-1, 0, AT_MOST), (1, -1, UNEQUAL)):
-        if a in found and b in found and found[a] and found[a] == found[b] and not done & {a, b}:
-            merged += [((tree.const, name), *case) for case in found[a]]
+        if a in result and b in result and result[a] and result[a] == result[b] and not done & {a, b}:
+            merged += [((tree.const, name), *case) for case in result[a]]
             done |= {a, b}
     for s in (1, 0, -1):
-        if s in found and s not in done:
-            merged += [((tree.const, s), *case) for case in found[s]]
+        if s in result and s not in done:
+            merged += [((tree.const, s), *case) for case in result[s]]
     return _joined([_without_implied(case) for case in merged])
 
 
@@ -132,12 +132,12 @@ def _interval(case: Case, moving: Const) -> tuple[Bounds, Case] | None:
     return (Bounds(low, high), tuple(rest)) if seen else None
 
 
-def _joined(found: list[Case]) -> list[Case]:
+def _joined(result: list[Case]) -> list[Case]:
     """Join cases that differ in touching intervals of one quantity."""
-    if len(found) > MAX_JOINED:
-        return found
-    for i, a in enumerate(found):
-        for j, b in enumerate(found):
+    if len(result) > MAX_JOINED:
+        return result
+    for i, a in enumerate(result):
+        for j, b in enumerate(result):
             if i >= j:
                 continue
             for c, _ in a:
@@ -155,9 +155,9 @@ def _joined(found: list[Case]) -> list[Case]:
                     bounds += ((moving - both.low[0], 1 if both.low[1] else AT_LEAST),)
                 if both.high is not None:
                     bounds += ((moving - both.high[0], -1 if both.high[1] else AT_MOST),)
-                others = [x for k, x in enumerate(found) if k not in (i, j)]
+                others = [x for k, x in enumerate(result) if k not in (i, j)]
                 return _joined([(*bounds, *one[1]), *others])
-    return found
+    return result
 
 
 def _without_implied(case: Case) -> Case:
@@ -184,7 +184,7 @@ def _without_implied(case: Case) -> Case:
     return tuple(kept)
 
 
-class Condition(str):
+class ParameterCondition(str):
     """For which parameters a series converges: a text that carries its cases.
 
     `cases` maps "converges", "diverges", "undecided" and "undefined" to the regions with that verdict: a tuple of
@@ -194,7 +194,7 @@ class Condition(str):
     cases: dict[str, tuple[tuple[Node, ...], ...]]
     sentence: Sentence
 
-    def __new__(cls, sentence: Sentence, cases: dict[str, tuple[tuple[Node, ...], ...]]) -> Condition:
+    def __new__(cls, sentence: Sentence, cases: dict[str, tuple[tuple[Node, ...], ...]]) -> ParameterCondition:
         made = super().__new__(cls, str(sentence))
         made.sentence, made.cases = sentence, cases
         return made
@@ -211,23 +211,25 @@ class Condition(str):
         return self.sentence.html()
 
 
-def _relations(found: list[Case], given: Case) -> tuple[tuple[Node, ...], ...]:
+def _relations(result: list[Case], given: Case) -> tuple[tuple[Node, ...], ...]:
     """Conjunctions of relations; what the domain says already is left out."""
-    return tuple(tuple(relation(c, s) for c, s in case if (c, s) not in given) for case in found)
+    return tuple(tuple(relation(c, s) for c, s in case if (c, s) not in given) for case in result)
 
 
 def _any_of(cases: tuple[tuple[Node, ...], ...]) -> Sentence:
     return joined((joined(case, " and ") for case in cases), ", or ")
 
 
-def family(tree: Tree, names: Sequence[str], domains: list[str]) -> tuple[str, Condition | None, list[Sentence]]:
+def family(
+    tree: Tree, names: Sequence[str], domains: list[str]
+) -> tuple[str, ParameterCondition | None, list[Sentence]]:
     """(verdict, condition, proof) of a formula with open parameters."""
     verdicts = ("converges", "diverges", "undecided", "undefined")
-    found = {v: cases(tree, v) for v in verdicts}
+    result = {v: cases(tree, v) for v in verdicts}
     given = domain(domains).facts
     shown = {}
     for v in verdicts:
-        short = shorter(found[v], [case for other in verdicts if other != v for case in found[other]], given)
+        short = shorter(result[v], [case for other in verdicts if other != v for case in result[other]], given)
         shown[v] = _relations(short, given)
     known = [domain_relation(d) for d in domains]
     everything = joined([d for d in known if d is not None] or [build.name(n) for n in names], ", ")
@@ -235,13 +237,13 @@ def family(tree: Tree, names: Sequence[str], domains: list[str]) -> tuple[str, C
     undefined = say(" (it is undefined if ", _any_of(shown["undefined"]), ")") if any(shown["undefined"]) else say()
     if shown["undecided"]:
         parts = [say(f"{v} if ", _any_of(shown[v])) for v in verdicts[:3] if shown[v]]
-        return "undecided", Condition(joined(parts, "; "), shown) if all(shown["undecided"]) else None, proof
+        return "undecided", ParameterCondition(joined(parts, "; "), shown) if all(shown["undecided"]) else None, proof
     if not shown["converges"]:
-        return "diverges", Condition(say("diverges for every ", everything, undefined), shown), proof
+        return "diverges", ParameterCondition(say("diverges for every ", everything, undefined), shown), proof
     if not shown["diverges"] and (not undefined.parts or not any(shown["converges"])):
-        return "converges", Condition(say("converges for every ", everything), shown), proof
+        return "converges", ParameterCondition(say("converges for every ", everything), shown), proof
     words = say("converges if and only if ", _any_of(shown["converges"]), undefined)
-    return "converges", Condition(words, shown), proof
+    return "converges", ParameterCondition(words, shown), proof
 
 
 def _proof(tree: Tree, assumed: Sentence | None = None) -> list[Sentence]:

@@ -25,18 +25,18 @@ from farfield.theory.exact import constants
 from farfield.theory.exact.constants import Const, log
 from farfield.theory.exact.signs import ball, sign
 from farfield.theory.verdict import oscillation
-from farfield.theory.verdict.answers import no_bias, of_formula
 from farfield.theory.verdict.choices import by_choices
 from farfield.theory.verdict.classes import by_classes
-from farfield.theory.verdict.conditions import Condition, Leaf, explore, family
+from farfield.theory.verdict.conditions import Leaf, ParameterCondition, explore, family
+from farfield.theory.verdict.confirmation import confirm
 from farfield.theory.verdict.corners import corners
 from farfield.theory.verdict.domain import refuse_undefined, require_defined
-from farfield.theory.verdict.families import confirm
 from farfield.theory.verdict.gate import PartVerdict, Settle, accepted, weakest
 from farfield.theory.verdict.horizon import Horizon, horizon
 from farfield.theory.verdict.ladder import B, Rung, certificate, decide, safe_decimal
 from farfield.theory.verdict.regions import Region, domain, domain_relation
 from farfield.theory.verdict.sparse_sums import by_sparse_sets
+from farfield.theory.verdict.window_answers import no_bias, of_formula
 from farfield.zoo import Encoding, find
 
 BUDGET = 1.5  # for one verdict, in seconds of an ordinary machine
@@ -49,7 +49,7 @@ class Verdict:
 
     formula: str
     verdict: str  # "converges", "diverges", "undecided", "not-applicable"
-    condition: Condition | None = None  # for open parameters
+    condition: ParameterCondition | None = None  # for open parameters
     steps: tuple[Sentence, ...] = ()  # the proof
     certificate: dict[str, Any] | None = None
     horizon: Horizon | None = None
@@ -179,11 +179,11 @@ def _check_concrete(formula: Formula, start: int, work: Work) -> Verdict:
     except UndecidedError as error:
         for other in (_check_oscillating, _check_corners, _check_parts, _check_pieces):
             try:
-                found = other(formula, start, work)
+                result = other(formula, start, work)
             except (UndecidedError, FormulaError):  # a part of a formula may have no value of its own
                 continue
-            if found is not None and found.certificate is not None:
-                return found
+            if result is not None and result.certificate is not None:
+                return result
         raise error
     claim = certificate(formula, rung, work)
     proof = [
@@ -289,18 +289,18 @@ def _check_parts(formula: Formula, start: int, work: Work) -> Verdict | None:
     """A weight that is a sum of weights: it converges if both do, and diverges if one does."""
     if not formula.weight or formula.node.op != "+":
         return None
-    found = [_check_concrete(replace(formula, node=part, source=""), start, work) for part in formula.node.args]
+    result = [_check_concrete(replace(formula, node=part, source=""), start, work) for part in formula.node.args]
     first, second = formula.node.args
-    proof = [say(B, " is a sum of two weights, and the first of them, ", first, ":"), *found[0].steps]
-    proof += [say("the other, ", second, ":"), *found[1].steps]
-    verdict = "diverges" if any(v.verdict == "diverges" for v in found) else "converges"
+    proof = [say(B, " is a sum of two weights, and the first of them, ", first, ":"), *result[0].steps]
+    proof += [say("the other, ", second, ":"), *result[1].steps]
+    verdict = "diverges" if any(v.verdict == "diverges" for v in result) else "converges"
     proof.append(_conclusion(verdict, start))
     claim: dict[str, Any] | None = None
-    for i, part in enumerate(found):
+    for i, part in enumerate(result):
         if part.verdict == "diverges" and part.certificate is not None:
             claim = {"claim": "part", "index": i, "part": part.certificate}
-    if verdict == "converges" and all(part.certificate is not None for part in found):
-        claim = {"claim": "sum", "parts": [part.certificate for part in found]}
+    if verdict == "converges" and all(part.certificate is not None for part in result):
+        claim = {"claim": "sum", "parts": [part.certificate for part in result]}
     return Verdict(formula.text(), verdict, None, tuple(proof), claim, None, start)
 
 
@@ -308,12 +308,12 @@ def _check_pieces(formula: Formula, start: int, work: Work) -> Verdict | None:
     """Residue classes and branches that change for ever: each a series of its own (classes.py, choices.py)."""
     for way in (by_factors, by_classes, by_sparse_sets, by_choices):
         try:
-            found = way(formula, start, lambda part, first: _check_concrete(part, first, work))
+            result = way(formula, start, lambda part, first: _check_concrete(part, first, work))
         except (UndecidedError, FormulaError):
             continue
-        if found is not None and found.certificate is not None:
-            steps = (*found.steps, _conclusion(found.verdict, start))
-            return Verdict(formula.text(), found.verdict, None, steps, found.certificate, None, start)
+        if result is not None and result.certificate is not None:
+            steps = (*result.steps, _conclusion(result.verdict, start))
+            return Verdict(formula.text(), result.verdict, None, steps, result.certificate, None, start)
     return None
 
 

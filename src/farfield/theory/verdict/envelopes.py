@@ -33,7 +33,7 @@ _AT_END: dict[str, tuple[Node | None, Node | None]] = {
 
 
 @dataclass(frozen=True)
-class Range:
+class Ends:
     """The ends of a part, as expressions in t; None where it is not bounded on that side."""
 
     low: Node | None
@@ -77,18 +77,18 @@ def envelope(formula: Formula, positive: frozenset[str] = frozenset()) -> Envelo
     if formula.weight:
         raise FormulaError("between, sink and the row i belong into a bias, not into a weight", formula.text())
     node, sink = _without_sink(formula.node)
-    ranges = Ranges(positive)
-    found = ranges.of(node)
+    ranges = PartEnds(positive)
+    result = ranges.of(node)
     rows = ROW in node.free()
-    if found.low is None:  # the nearest key may be bounded from below all the same, and is enough
+    if result.low is None:  # the nearest key may be bounded from below all the same, and is enough
         near = ranges.of(substitute(node, {"t": ZERO})).low
         if near is not None:
-            found = Range(Node("where", (T, ONE, near, NOTHING), "<"), found.high, tight=False)
+            result = Ends(Node("where", (T, ONE, near, NOTHING), "<"), result.high, tight=False)
 
     def bias(end: Node | None) -> Formula | None:
         return None if end is None else replace(formula, node=end, source="")
 
-    return Envelope(bias(found.high), bias(found.low), sink, rows, found.tight and not rows)
+    return Envelope(bias(result.high), bias(result.low), sink, rows, result.tight and not rows)
 
 
 def _without_sink(node: Node) -> tuple[Node, Node | None]:
@@ -104,9 +104,9 @@ def _without_sink(node: Node) -> tuple[Node, Node | None]:
         left, right = node.args
         rest, sink = (right, left.args[0]) if left.op == "sink" else (left, right.args[0])
     elif node.op in ("+", "-") and any(n.op == "sink" for n in node.args[0].walk()):
-        inner, found = _without_sink(node.args[0])
-        assert found is not None
-        rest, sink = replace(node, args=(inner, node.args[1])), found
+        inner, result = _without_sink(node.args[0])
+        assert result is not None
+        rest, sink = replace(node, args=(inner, node.args[1])), result
     else:
         raise FormulaError("sink(s) may only be added at the top of a formula", column=sinks[0].column)
     if "t" in sink.free() or is_class(sink):
@@ -114,39 +114,39 @@ def _without_sink(node: Node) -> tuple[Node, Node | None]:
     return rest, sink
 
 
-class Ranges:
-    """Ranges of the parts of one formula."""
+class PartEnds:
+    """PartEnds of the parts of one formula."""
 
     def __init__(self, positive: frozenset[str]):
         self.positive = positive
 
-    def of(self, node: Node) -> Range:
+    def of(self, node: Node) -> Ends:
         """The range of a part over all rows and choices, at distance t."""
         if node.op == "name" and node.value == ROW:
-            return Range(T, None)
+            return Ends(T, None)
         if not is_class(node):
-            return Range(node, node)
+            return Ends(node, node)
         if node.op == "sink":
             raise FormulaError("sink(s) may only be added at the top of a formula", column=node.column)
         if node.op == "between":
             _refuse_empty(node)
             below, above = self.of(node.args[0]), self.of(node.args[1])
-            return Range(below.low, above.high, below.tight and above.tight)
+            return Ends(below.low, above.high, below.tight and above.tight)
         if node.op == "where":
             return self._where(node)
         if node.op == "sum":
             body = self.of(node.args[0])
             low, high = (None if x is None else replace(node, args=(x, *node.args[1:])) for x in (body.low, body.high))
-            return Range(low, high, body.tight)
+            return Ends(low, high, body.tight)
         if node.op in ("sin", "cos"):
-            return Range(number(-1), ONE, tight=False)
+            return Ends(number(-1), ONE, tight=False)
         parts = [self.of(a) for a in node.args]
         tight = all(p.tight for p in parts)
         if node.op in _RISING:
             bottom, top = _AT_END.get(node.op, (None, None))
             a, b = parts[0].low, parts[0].high
             tight = tight and not (node.op in ("atan", "erf") and None in (a, b))
-            return Range(bottom if a is None else _call(node, a), top if b is None else _call(node, b), tight)
+            return Ends(bottom if a is None else _call(node, a), top if b is None else _call(node, b), tight)
         rule = _RULES.get(node.op)
         if rule is None:
             raise UndecidedError(f"{node.op} of a part that is only known within bounds is not followed")
@@ -199,19 +199,19 @@ class Ranges:
         return None
 
     # ------------------------------------------------------------------------------------------------ rules
-    def _add(self, parts: list[Range]) -> Range:
+    def _add(self, parts: list[Ends]) -> Ends:
         a, b = parts
-        return Range(_both("+", a.low, b.low), _both("+", a.high, b.high))
+        return Ends(_both("+", a.low, b.low), _both("+", a.high, b.high))
 
-    def _subtract(self, parts: list[Range]) -> Range:
+    def _subtract(self, parts: list[Ends]) -> Ends:
         a, b = parts
-        return Range(_both("-", a.low, b.high), _both("-", a.high, b.low))
+        return Ends(_both("-", a.low, b.high), _both("-", a.high, b.low))
 
-    def _negate(self, parts: list[Range]) -> Range:
+    def _negate(self, parts: list[Ends]) -> Ends:
         (a,) = parts
-        return Range(_neg(a.high), _neg(a.low))
+        return Ends(_neg(a.high), _neg(a.low))
 
-    def _multiply(self, parts: list[Range]) -> Range:
+    def _multiply(self, parts: list[Ends]) -> Ends:
         a, b = parts
         if b.single and not a.single:
             a, b = b, a
@@ -219,36 +219,34 @@ class Ranges:
             s = self.sign(a.low)
             if s is not None:
                 first, last = (b.low, b.high) if s > 0 else (b.high, b.low)
-                return Range(_both("*", a.low, first), _both("*", a.low, last))
+                return Ends(_both("*", a.low, first), _both("*", a.low, last))
         if self.sign(a.low) == 1 and self.sign(b.low) == 1:
-            return Range(_both("*", a.low, b.low), _both("*", a.high, b.high))
+            return Ends(_both("*", a.low, b.low), _both("*", a.high, b.high))
         if None in (a.low, a.high, b.low, b.high):
-            return Range(None, None)
+            return Ends(None, None)
         ends = dict.fromkeys((x, y) for x in (a.low, a.high) for y in (b.low, b.high))
         products = [Node("*", (x, y)) for x, y in ends if x is not None and y is not None]
-        return Range(_fold("min", products), _fold("max", products))
+        return Ends(_fold("min", products), _fold("max", products))
 
-    def _divide(self, parts: list[Range]) -> Range:
+    def _divide(self, parts: list[Ends]) -> Ends:
         a, b = parts
         if self.sign(b.low) != 1:
             raise UndecidedError("a quotient is followed only where what it divides by is positive")
-        inverse = Range(
-            ZERO if b.high is None else Node("/", (ONE, b.high)), Node("/", (ONE, b.low)) if b.low else None
-        )
+        inverse = Ends(ZERO if b.high is None else Node("/", (ONE, b.high)), Node("/", (ONE, b.low)) if b.low else None)
         if inverse.low == ZERO and a.single and self.sign(a.low) == 1:
-            return Range(ZERO, _both("/", a.low, b.low))
+            return Ends(ZERO, _both("/", a.low, b.low))
         return self._multiply([a, inverse])
 
-    def _power(self, parts: list[Range]) -> Range:
+    def _power(self, parts: list[Ends]) -> Ends:
         a, b = parts
         if b.single and b.low is not None and "t" not in b.low.free() and self.sign(a.low) == 1:
             s = self.sign(b.low)
             if s is not None:
                 low, high = (a.low, a.high) if s > 0 else (a.high, a.low)
-                return Range(_both("**", low, b.low), _both("**", high, b.low))
+                return Ends(_both("**", low, b.low), _both("**", high, b.low))
         raise UndecidedError("a power is followed only with a constant exponent over a part that is never negative")
 
-    def _absolute(self, parts: list[Range]) -> Range:
+    def _absolute(self, parts: list[Ends]) -> Ends:
         (a,) = parts
         s = self.sign(a.low) if self.sign(a.low) == 1 else self.sign(a.high)
         if s == 1 and self.sign(a.low) == 1:
@@ -256,34 +254,34 @@ class Ranges:
         if s == -1:
             return self._negate(parts)
         ends = [Node("abs", (x,)) for x in (a.low, a.high) if x is not None]
-        return Range(ZERO, None if len(ends) < 2 else Node("max", (ends[0], ends[1])))
+        return Ends(ZERO, None if len(ends) < 2 else Node("max", (ends[0], ends[1])))
 
-    def _min(self, parts: list[Range]) -> Range:
+    def _min(self, parts: list[Ends]) -> Ends:
         a, b = parts
-        return Range(_both("min", a.low, b.low), _either("min", a.high, b.high))
+        return Ends(_both("min", a.low, b.low), _either("min", a.high, b.high))
 
-    def _max(self, parts: list[Range]) -> Range:
+    def _max(self, parts: list[Ends]) -> Ends:
         a, b = parts
-        return Range(_either("max", a.low, b.low), _both("max", a.high, b.high))
+        return Ends(_either("max", a.low, b.low), _both("max", a.high, b.high))
 
-    def _where(self, node: Node) -> Range:
+    def _where(self, node: Node) -> Ends:
         left, right, *branches = node.args
-        yes, no = (Range(b, b) if b.op == "-inf" else self.of(b) for b in branches)
+        yes, no = (Ends(b, b) if b.op == "-inf" else self.of(b) for b in branches)
         if not is_class(left) and not is_class(right):
             low, high = (
                 None if x is None or y is None else replace(node, args=(left, right, x, y))
                 for x, y in ((yes.low, no.low), (yes.high, no.high))
             )
-            return Range(low, high, yes.tight and no.tight)
+            return Ends(low, high, yes.tight and no.tight)
         if NOTHING in (yes.low, no.low):
             other = no if yes.low == NOTHING else yes
-            return Range(None, other.high, tight=False)
-        return Range(_both("min", yes.low, no.low), _both("max", yes.high, no.high), tight=False)
+            return Ends(None, other.high, tight=False)
+        return Ends(_both("min", yes.low, no.low), _both("max", yes.high, no.high), tight=False)
 
 
-_RULES: Mapping[str, Callable[[Ranges, list[Range]], Range]] = {
-    "+": Ranges._add, "-": Ranges._subtract, "neg": Ranges._negate, "*": Ranges._multiply, "/": Ranges._divide,
-    "**": Ranges._power, "abs": Ranges._absolute, "min": Ranges._min, "max": Ranges._max,
+_RULES: Mapping[str, Callable[[PartEnds, list[Ends]], Ends]] = {
+    "+": PartEnds._add, "-": PartEnds._subtract, "neg": PartEnds._negate, "*": PartEnds._multiply,
+    "/": PartEnds._divide, "**": PartEnds._power, "abs": PartEnds._absolute, "min": PartEnds._min, "max": PartEnds._max,
 }  # fmt: skip
 
 
@@ -326,10 +324,10 @@ def _either(op: str, a: Node | None, b: Node | None) -> Node | None:
 
 
 def _fold(op: str, nodes: list[Node]) -> Node:
-    found = nodes[0]
+    result = nodes[0]
     for other in nodes[1:]:
-        found = Node(op, (found, other))
-    return found
+        result = Node(op, (result, other))
+    return result
 
 
 def _constant_sign(node: Node) -> int | None:

@@ -263,9 +263,9 @@ class Engine:
         """The sign wherever this engine speaks: eventually, or for all t >= X."""
         s = self.led(s)
         if s.terms:
-            found = self.region.sign(s.terms[0][1])
+            result = self.region.sign(s.terms[0][1])
             self.small_enough(self._relative(s)[2])
-            return found
+            return result
         if s.rest is None:
             return 0
         known = self.interval_sign(s.rest[1])
@@ -365,13 +365,13 @@ class Engine:
             return Expansion((), (self.raised(s.rest[0], e), self.whole_power(s.rest[1], int(q))))
         if q is not None and q.denominator == 1 and 0 <= q <= 3:
             return functools.reduce(self.multiply, [s] * int(q), self.constant(ONE))
-        found, s = self.sign(s), self.led(s)
-        if found == 0:
+        result, s = self.sign(s), self.led(s)
+        if result == 0:
             raise UndecidedError("a power of 0")
         whole = q is not None and q.denominator == 1
-        if found < 0 and not whole:
+        if result < 0 and not whole:
             raise UndecidedError("a real power of something negative")
-        if found < 0 and q is not None:
+        if result < 0 and q is not None:
             flipped = self.power(self.negative(s), e)
             return self.negative(flipped) if q % 2 else flipped
         if not s.terms:

@@ -16,8 +16,8 @@ from typing import Any
 from flint import arb, ctx
 
 from farfield.formula import Formula, Node, build
+from farfield.formula.plain_text import decimal_text
 from farfield.formula.sentence import Sentence, say
-from farfield.formula.text import decimal_text
 from farfield.theory.budget import Work
 from farfield.theory.errors import LargerStartError, MoreTermsError, UndecidedError, UndefinedError
 from farfield.theory.exact import constants, signs

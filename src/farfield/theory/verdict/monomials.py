@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from farfield.formula import Node, build
-from farfield.formula.text import text
+from farfield.formula.plain_text import text
 from farfield.formula.tree import T
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import ONE, Const

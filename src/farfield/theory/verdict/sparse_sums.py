@@ -53,7 +53,7 @@ def _by(one: SparseSet, formula: Formula, start: int, settle: Settle) -> Settled
 
 def _tried(settle: Settle, formula: Formula, start: int) -> PartVerdict | None:
     try:
-        found = settle(replace(formula, source=""), start)
+        result = settle(replace(formula, source=""), start)
     except (UndecidedError, FormulaError):
         return None
-    return found if found.certificate is not None else None
+    return result if result.certificate is not None else None

@@ -19,30 +19,30 @@ from farfield.formula.sentence import Sentence, say
 from farfield.formula.tree import T, number, substitute
 from farfield.theory.errors import UndecidedError
 from farfield.theory.verdict import reader
-from farfield.theory.verdict.envelopes import ROW, Envelope, Ranges
+from farfield.theory.verdict.envelopes import ROW, Envelope, PartEnds
 
 SHARE = "e^(2M)"
 
 
 @dataclass(frozen=True)
-class Answer:
+class WindowAnswer:
     """One of "windowed", "disperses", "neither", or None where none is proven; and the steps."""
 
     kind: str | None
     steps: tuple[Sentence, ...] = ()
 
 
-def of_formula(formula: Formula, verdict: str) -> Answer:
+def of_formula(formula: Formula, verdict: str) -> WindowAnswer:
     """The answer for an ordinary bias whose series was judged."""
     if verdict == "converges":
-        return Answer("windowed", (say("so one window serves all rows, lengths and inputs with bounded logits"),))
+        return WindowAnswer("windowed", (say("so one window serves all rows, lengths and inputs with bounded logits"),))
     if verdict != "diverges":
-        return Answer(None)
+        return WindowAnswer(None)
     if bounded(formula.node) and not formula.weight:
-        return Answer("disperses", (_even(),))
+        return WindowAnswer("disperses", (_even(),))
     if formula.parameters or reader.compare(formula.primitive, _ZERO).limit not in ("-inf", "constant", "bounded"):
-        return Answer(None)
-    return Answer("disperses", (_slow("r(t) is bounded from above and the sum diverges"),))
+        return WindowAnswer(None)
+    return WindowAnswer("disperses", (_slow("r(t) is bounded from above and the sum diverges"),))
 
 
 _ZERO = Formula(number(0))
@@ -62,7 +62,7 @@ def _slow(why: str) -> Sentence:
     )
 
 
-def no_bias(name: str, why: str) -> Answer:
+def no_bias(name: str, why: str) -> WindowAnswer:
     """The answer where there is no bias by distance at all: rotations, absolute positions."""
     steps = (
         say(f"{name}: {why}"),
@@ -75,7 +75,7 @@ def no_bias(name: str, why: str) -> Answer:
             "hold 1 - w/n of a row of n, so no window serves all lengths"
         ),
     )
-    return Answer("disperses", steps)
+    return WindowAnswer("disperses", steps)
 
 
 def bounded(node: Node, positive: frozenset[str] = frozenset()) -> bool:
@@ -88,7 +88,7 @@ def bounded(node: Node, positive: frozenset[str] = frozenset()) -> bool:
         return all(bounded(b, positive) for b in node.args[2:])
     if node.op == "sum":
         return bounded(node.args[0], positive)
-    if node.op == "exp" and Ranges(positive).sign(node.args[0]) == -1:
+    if node.op == "exp" and PartEnds(positive).sign(node.args[0]) == -1:
         return True
     if node.op in ("*", "/", "neg") and _ratio(node):
         return True
@@ -118,38 +118,40 @@ def _ratio(node: Node) -> bool:
     return any(x == T or x in more for x in below[0].args)
 
 
-def of_class(found: Envelope, upper: str, lower: str, node: Node, positive: frozenset[str] = frozenset()) -> Answer:
+def of_class(
+    result: Envelope, upper: str, lower: str, node: Node, positive: frozenset[str] = frozenset()
+) -> WindowAnswer:
     """The answer for a class of biases.
 
     Args:
-        found: Its envelopes.
+        result: Its envelopes.
         upper: The verdict on the upper envelope; "diverges" where nothing bounds the class.
         lower: The verdict on the lower one; "converges" where nothing does (nothing is then known of it).
         node: The class itself.
         positive: Parameters that are known to be positive.
     """
-    if upper == "converges" and found.lower is None and found.sink is None:
-        return Answer(None)  # nothing keeps the nearest keys from vanishing beside the others
+    if upper == "converges" and result.lower is None and result.sink is None:
+        return WindowAnswer(None)  # nothing keeps the nearest keys from vanishing beside the others
     if upper == "converges":
-        word = " and the sink" if found.sink is not None else ""
-        return Answer("windowed", (
+        word = " and the sink" if result.sink is not None else ""
+        return WindowAnswer("windowed", (
             say("by the envelope theorem one window serves every member, row, length and input with bounded logits"),
             say(f"the share beyond j is at most E's tail over the sum of that tail, e's head{word}"),
         ))  # fmt: skip
-    if found.upper is not None and found.lower is not None:
-        above = bounded(found.upper.node, positive) or _tops(found.upper)
-        if above and (bounded(found.lower.node, positive) or _bottoms(found.lower)):
-            return Answer("disperses", (_even(),))
+    if result.upper is not None and result.lower is not None:
+        above = bounded(result.upper.node, positive) or _tops(result.upper)
+        if above and (bounded(result.lower.node, positive) or _bottoms(result.lower)):
+            return WindowAnswer("disperses", (_even(),))
         if above and lower == "diverges":
-            return Answer("disperses", (_slow("E(t) is bounded from above and the sum of exp(e(t)) diverges"),))
+            return WindowAnswer("disperses", (_slow("E(t) is bounded from above and the sum of exp(e(t)) diverges"),))
     if (
         upper == "diverges"
-        and found.tight
-        and found.upper is not None
-        and found.lower is not None
+        and result.tight
+        and result.upper is not None
+        and result.lower is not None
         and lower == "converges"
     ):
-        return Answer("neither", (
+        return WindowAnswer("neither", (
             say("the member r = E has no window, because its sum diverges"),
             say("the member r = e keeps a share on the nearest key in rows of every length, because its sum is finite"),
         ))  # fmt: skip
@@ -164,20 +166,20 @@ def _bottoms(formula: Formula) -> bool:
     return not formula.parameters and reader.compare(formula.primitive, _ZERO).limit in ("constant", "bounded")
 
 
-def _by_temperature(node: Node) -> Answer:
+def _by_temperature(node: Node) -> WindowAnswer:
     """Bounds that depend on the row alone and open faster than its logarithm: one key may hold all, or none."""
     if "t" in node.free():
-        return Answer(None)
+        return WindowAnswer(None)
     try:
-        found = Ranges(frozenset()).of(substitute(node, {ROW: T}))
+        result = PartEnds(frozenset()).of(substitute(node, {ROW: T}))
     except UndecidedError:
-        return Answer(None)
-    if found.low is None or found.high is None or Formula(found.high).parameters:
-        return Answer(None)
-    width, least = Formula(Node("-", (found.high, found.low))), Formula(Node("log", (Node("+", (T, number(1))),)))
-    if not found.tight or reader.compare(width, least).limit != "+inf":
-        return Answer(None)
-    return Answer("neither", (
+        return WindowAnswer(None)
+    if result.low is None or result.high is None or Formula(result.high).parameters:
+        return WindowAnswer(None)
+    width, least = Formula(Node("-", (result.high, result.low))), Formula(Node("log", (Node("+", (T, number(1))),)))
+    if not result.tight or reader.compare(width, least).limit != "+inf":
+        return WindowAnswer(None)
+    return WindowAnswer("neither", (
         say("in row i the bias may be anything within bounds whose width is ", substitute(width.node, {"t": _I}),
             ", which grows faster than log(i + 1)"),
         say("let one key, as far away as the row allows, have the upper bound and all others the lower: its share "

@@ -70,10 +70,10 @@ class Choices:
 
     def of(self, node: Node) -> int | None:
         """The argument that is assumed to count, or None."""
-        found = self.decided.get(node)
-        if found is None:
+        result = self.decided.get(node)
+        if result is None:
             self.open.append(node)
-        return found
+        return result
 
     def split(self, node: Node) -> list[Choices]:
         """Both possibilities for one part."""
@@ -109,22 +109,22 @@ class Reading:
     # ------------------------------------------------------------------------------------------------ values
     def value(self, node: Node) -> Expansion:
         """The value of a part that is finite everywhere."""
-        found = self.value_or_nothing(node)
-        if isinstance(found, NothingType):
+        result = self.value_or_nothing(node)
+        if isinstance(result, NothingType):
             raise UnknownError("-inf inside a formula")
-        return found
+        return result
 
     def value_or_nothing(self, node: Node) -> Value:
         """The value of a part, or NOTHING for -inf."""
-        found = self._values.get(id(node))
-        if found is None:
+        result = self._values.get(id(node))
+        if result is None:
             self.calculus.effort.spend(1)
-            found = _VALUES[node.op](self, node)
+            result = _VALUES[node.op](self, node)
             if node.args and "t" not in node.free():
-                found = _simplified(found)
-            self._values[id(node)] = found
+                result = _simplified(result)
+            self._values[id(node)] = result
             self._kept.append(node)
-        return found
+        return result
 
     def values(self, node: Node) -> list[Expansion]:
         """The values of a part's arguments."""
@@ -138,10 +138,10 @@ class Reading:
                 return _SIGNS[node.op](self, node)
             except UnknownError:
                 pass
-        found = self.calculus.sign(self.value(node))
-        if found is None or found == 0:
+        result = self.calculus.sign(self.value(node))
+        if result is None or result == 0:
             raise UnknownError("the sign of a part")
-        return found
+        return result
 
     def not_negative(self, node: Node) -> bool:
         """Whether a part is shown to have a value on the whole domain that is at least 0."""

@@ -17,7 +17,7 @@ from farfield.formula.sentence import Sentence, joined, say
 from farfield.formula.tree import substitute
 from farfield.theory.checker.points import relation_holds
 from farfield.theory.errors import UndecidedError
-from farfield.theory.verdict.conditions import Condition
+from farfield.theory.verdict.conditions import ParameterCondition
 
 Point = Mapping[str, Node]
 MAX_POINTS = 24
@@ -40,7 +40,7 @@ GRID = _Grid()
 Judge = Callable[[Formula], str]  # "converges", "diverges", "undecided" or "undefined" for a concrete formula
 
 
-def confirm(formula: Formula, condition: Condition, domain: list[Node], judge: Judge) -> Sentence:
+def confirm(formula: Formula, condition: ParameterCondition, domain: list[Node], judge: Judge) -> Sentence:
     """Compare a condition with concrete verdicts, and say where; UndecidedError if they disagree."""
     if not condition.cases.get("converges") and not condition.cases.get("diverges"):
         raise UndecidedError("the formula seems to have no value for large t, whatever the parameters are")
@@ -63,11 +63,11 @@ def confirm(formula: Formula, condition: Condition, domain: list[Node], judge: J
             raise UndecidedError(
                 f"the condition found, {condition}, could not be confirmed at any point that {verdict}"
             )
-    count = sum(len(found) for found in seen.values())
+    count = sum(len(result) for result in seen.values())
     return say(f"the condition agrees with the verdicts on {count} concrete formulas, on its borders and around them")
 
 
-def at(condition: Condition, point: Point) -> set[str] | None:
+def at(condition: ParameterCondition, point: Point) -> set[str] | None:
     """What a condition says at a point: the verdicts of the cases that hold there; None if that is not known."""
     said = set()
     for verdict, cases in condition.cases.items():
@@ -93,7 +93,7 @@ def _text(point: Point) -> Sentence:
 
 
 # ---------------------------------------------------------------------------------------------------- where to look
-def points(formula: Formula, condition: Condition, domain: list[Node]) -> Iterator[Point]:
+def points(formula: Formula, condition: ParameterCondition, domain: list[Node]) -> Iterator[Point]:
     """Points on the borders of a condition, beside them, and at plain values, as far as the domain allows."""
     names = formula.parameters
     taken: set[tuple[Node, ...]] = set()
@@ -114,13 +114,13 @@ def points(formula: Formula, condition: Condition, domain: list[Node]) -> Iterat
 
 def _inside(case: tuple[Node, ...], names: tuple[str, ...]) -> Iterator[Point]:
     """Points at which all relations of a case hold, as far as doubles can tell."""
-    found = 0
+    result = 0
     for values in GRID[len(names)]:
         here = dict(zip(names, (float(v) for v in values), strict=True))
         if all(_about(relation, here) for relation in case):
             yield {name: build.fraction(v) for name, v in zip(names, values, strict=True)}
-            found += 1
-            if found == IN_A_CASE:
+            result += 1
+            if result == IN_A_CASE:
                 return
 
 
