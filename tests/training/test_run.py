@@ -256,7 +256,7 @@ def test_the_settings_are_the_options_of_the_command(
         main(["train", "--help"])
     shown = capsys.readouterr().out
     for name, field in Settings.model_fields.items():
-        option = "--set" if name == "parameters" else f"--{name.replace('_', '-')}"
+        option = {"parameters": "--set", "start_from": "--from"}.get(name, f"--{name.replace('_', '-')}")
         assert re.search(rf"│ {option}\b", shown), name
         assert field.description, name
     words = ["--encoding", "-k*t", "--set", "k=1/16", "--corpus", str(corpus), "--preset", "tiny", "--steps", "2"]
@@ -339,7 +339,8 @@ def test_a_run_of_an_earlier_version_is_read_and_keeps_its_name() -> None:
     settings = preset_settings("tiny", encoding="alibi")
     before = settings.model_dump(mode="json")
     before["tokeniser"] = before.pop("tokenizer")
-    del before["schedule"]
+    for name in ("schedule", "start_from"):
+        del before[name]
     assert settings_from(before, "an old run") == settings
     assert settings.identity() == before
     old = {"training": {"settings": before, "identity": {"tokeniser": "1f"}}}

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -16,9 +17,8 @@ from farfield.theory.models.inspection import Inspection, inspect
 from farfield.theory.models.presentation import (
     CACHE_HEADINGS,
     CACHE_TITLE,
-    LAYER_HEADINGS,
     cache_rows,
-    layer_rows,
+    layer_table,
     sentences,
 )
 
@@ -88,7 +88,7 @@ def show(console: Console, found: Inspection) -> None:
     if found.model is None:
         console.print(_table(("field", "value"), ((name, str(v)) for name, v in (found.unknown or {}).items())))
     else:
-        console.print(_table(LAYER_HEADINGS, layer_rows(found)))
+        console.print(_table(*layer_table(found)))
         for sentence in sentences(found):
             console.print(Text(sentence))
         console.print(_table(CACHE_HEADINGS, cache_rows(found), CACHE_TITLE))
@@ -97,7 +97,7 @@ def show(console: Console, found: Inspection) -> None:
 
 
 def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str | None = None) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in headings:
         table.add_column(column, justify="right" if title else "left")
     for cells in rows:

@@ -25,8 +25,9 @@ def inspected(q: Question) -> dict[str, Any]:
     if found.model is None:
         return out | {"fields": [[name, str(value)] for name, value in (found.unknown or {}).items()]}
     whole, bars = presentation.bars(found)
+    headings, rows = presentation.layer_table(found)
     return out | {
-        "layers": {"headings": presentation.LAYER_HEADINGS, "rows": presentation.layer_rows(found)},
+        "layers": {"headings": headings, "rows": rows},
         "sentences": presentation.sentences(found),
         "cache": {
             "title": presentation.CACHE_TITLE,

@@ -80,7 +80,7 @@ def evaluate(node: Node, names: Names, algebra: Algebra) -> Any:
         return algebra.where(node, names)
     if op == "sum":
         return algebra.sum(node, names)
-    if op in CLASSES:
+    if op in CLASSES and op not in algebra.operations:
         raise FormulaError(f"{op}(...) stands for many biases, so the formula has no single value", column=node.column)
     if op in DERIVED and op not in algebra.operations:
         return evaluate(expand(node), names, algebra)

@@ -108,7 +108,7 @@ class Settings(BaseModel):
     """Width of the hidden states."""
     heads: Size = 4
     """Attention heads."""
-    feed_forward: Size = 48
+    feed_forward: Size = 96
     """Width of the feed-forward layers."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of values that dropout removes."""
@@ -121,7 +121,7 @@ class Settings(BaseModel):
     """Samples in one update, over all processes."""
     micro_batch: Count | None = None
     """Samples that a process holds in memory at once; all of its share unless given."""
-    steps: Count = 1500
+    steps: Count = 1400
     """Number of updates."""
     learning_rate: Annotated[float, Field(gt=0)] = 3e-3
     """Peak learning rate."""

@@ -10,7 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from farfield import check, compare, design, find, law, leak, model_reach, nn, parse, reach, series, trf, windows
+from farfield import (
+    check,
+    compare,
+    design,
+    examine,
+    find,
+    law,
+    leak,
+    model_reach,
+    nn,
+    parse,
+    reach,
+    series,
+    trf,
+    windows,
+)
 from farfield.bounded_encodings import CLASSES
 from farfield.formula import FormulaError
 from farfield.theory.fields.worst import WorstCase
@@ -271,3 +286,35 @@ def test_the_commands_answer_for_classes(capsys) -> None:
     out = said("compare", "-t/16+between(-1,1)", "-t/16", "--epsilon", "0.01")
     assert "106 74" in out
     assert "is the worst case over a class of biases" in out
+
+
+CHECKED = [
+    "-t/16 + between(-1, 1)", "-between(3/2, 2)*log(1 + t)", "-t*tanh(between(1/4, 1))", "-t*cosh(between(-1, 1))",
+    "-t*between(1/4, 1/2)*between(1, 2) + sink(3)", "max(-t, -between(1, 2)*sqrt(t))", "between(-t, -t/2)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*WINDOWED, *CHECKED])
+def test_the_checker_proves_the_bound_for_every_member(name) -> None:
+    formula = find(name).formula.bind(ORACLE[name]["set"] if name in ORACLE else {})
+    verdict = check(formula)
+    assert verdict.verdict == "converges"
+    assert verdict.proven
+    assert examine(formula, "converges", verdict.certificate)
+    assert not examine(formula, "diverges", verdict.certificate)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-between(1/2, 2)*log(1 + t)", "between(-1, 1)", "-2*log(1 + t) + between(0, 5)*log(log(t + 3))",
+        "-2*log(1 + t) - (between(-1, 1) - between(-1, 1))*log(1 + t)",  # two that look alike do not cancel
+        "-2*log(1 + t) - between(-1, 1)*between(-1, 1)*log(1 + t)",  # and are no square
+        "-3*log(1 + t) + i", "-2*log(1 + t) + between(0, 1/1000)*t",
+    ],
+)  # fmt: skip
+def test_the_checker_refuses_a_bound_that_some_member_exceeds(text) -> None:
+    certificate = check("-2*log(1 + t)").certificate
+    assert examine(parse("-2*log(1 + t)"), "converges", certificate)
+    assert examine(parse("-2*log(1 + t) - between(0, 1)*log(1 + t)"), "converges", certificate)
+    assert not examine(parse(text), "converges", certificate)

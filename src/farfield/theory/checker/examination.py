@@ -32,6 +32,7 @@ from farfield.theory.checker.claims import (
 )
 from farfield.theory.checker.constants import UnknownError, rational, sign
 from farfield.theory.checker.expansions import Effort
+from farfield.theory.checker.members import OutsideError, apart
 from farfield.theory.checker.monomials import exponentials
 from farfield.theory.checker.proof import RefutedError, prove
 from farfield.theory.checker.waves import mean_value
@@ -57,7 +58,10 @@ class RefusedError(Exception):
 
 
 def examine(formula: Formula, verdict: str, certificate: Certificate | Any, *, start: int = 0) -> Examination:
-    """Accept a certificate if it proves the verdict on the series from `start` on; ValueError if it is malformed."""
+    """Accept a certificate if it proves the verdict on the series from `start` on; ValueError if it is malformed.
+
+    Of a class of biases, convergence is proven for every member: by one bound that none of them exceeds.
+    """
     if formula.parameters:
         raise ValueError(f"a certificate is about a formula without parameters, not one in {formula.parameters}")
     claim = read(certificate)
@@ -65,6 +69,7 @@ def examine(formula: Formula, verdict: str, certificate: Certificate | Any, *, s
     constants.forget()
     monomials.forget()
     try:
+        formula = _members(formula, verdict)
         if claim.proves != verdict:
             raise RefusedError(f"the certificate proves that the series {claim.proves}, but the verdict is {verdict}")
         effort = Effort()
@@ -72,6 +77,18 @@ def examine(formula: Formula, verdict: str, certificate: Certificate | Any, *, s
     except RefusedError as refused:
         return Examination(False, refused=str(refused))
     return Examination(True, tuple(proof))
+
+
+def _members(formula: Formula, verdict: str) -> Formula:
+    """A class of biases read for all its members at once; one bias as it is."""
+    if not formula.is_class:
+        return formula
+    if verdict != "converges":
+        raise RefusedError("of a class of biases only convergence is examined, for all its members at once")
+    try:
+        return apart(formula)
+    except OutsideError as why:
+        raise RefusedError(str(why)) from None
 
 
 def proves(certificate: Certificate | Any) -> str | None:

@@ -284,6 +284,11 @@ def _compare_values(reading: Reading, claim: Claim, value: Expansion, ln_scale: 
 # ---------------------------------------------------------------------------------------------------- one distance
 def hold_at(formula: Formula, claim: Claim, t: int) -> None:
     """Show the claim at one distance, or raise RefutedError or UnknownError."""
+    if formula.is_class:  # a range of values, one for each member
+        with ctx.workprec(BITS):
+            if not _hold_roughly(formula, claim, Domain.between(t, t)):
+                raise UnknownError(f"at t = {t} some members may exceed the bound")
+        return
     for bits in (64, 256):
         with ctx.workprec(bits + t.bit_length()):
             result = _at(formula, claim, arb(t))

@@ -68,8 +68,8 @@ class _Ranges(Algebra):
         "sqrt": _sqrt, "sin": lambda x: x.wave("sin"), "cos": lambda x: x.wave("cos"), "abs": lambda x: x.abs(),
         "floor": _floor, "atan": special.atan_range, "erf": special.erf_range, "gamma": special.gamma_range,
         "min": lambda x, y: Interval(x.low.min(y.low), x.high.min(y.high)),
-        "max": lambda x, y: Interval(x.low.max(y.low), x.high.max(y.high)),
-    })  # fmt: skip
+        "max": lambda x, y: Interval(x.low.max(y.low), x.high.max(y.high)), "between": lambda x, y: x.union(y),
+    }, more=("between",))  # fmt: skip
 
     def number(self, value: Fraction) -> Interval:
         return exactly(fmpq(value.numerator, value.denominator))

@@ -321,6 +321,11 @@ def branch(r: Reading, node: Node) -> bool | None:
     return None if chosen is None else chosen == 0
 
 
+def _between(r: Reading, node: Node) -> Value:
+    """A value that is only known within its bounds (members.py tells them apart)."""
+    return between(*r.values(node))
+
+
 def _where(r: Reading, node: Node) -> Value:
     chosen = branch(r, node)
     if chosen is not None:
@@ -370,9 +375,10 @@ _RULES: dict[str, Callable[[Reading, Node], Value]] = {
     "min": _min,
     "max": _max,
     "where": _where,
+    "between": _between,
     "sum": _sum,
 }
-_VALUES = reading("checker: expansions", _RULES, more=("name", "number", "pi", "-inf", "where", "sum"))
+_VALUES = reading("checker: expansions", _RULES, more=("name", "number", "pi", "-inf", "where", "sum", "between"))
 
 
 # ------------------------------------------------------------------------------------------------ the table of signs

@@ -7,27 +7,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from farfield.theory.models.described import LENGTHS, Layer
 from farfield.theory.models.inspection import NAMES, Inspection
-from farfield.theory.models.layers import LENGTHS, Layer
 
-LAYER_HEADINGS = ("layers", "position", "sees", "heads (keys) x width", "soft cap", "sink", "answer")
+_HEADINGS = ("layers", "position", "sees", "heads (keys) x width", "soft cap", "sink", "answer")
 CACHE_HEADINGS = ("tokens", "with the windows", "without")
 CACHE_TITLE = "keys and values of one text"
 
 
-def layer_rows(found: Inspection) -> list[tuple[str, ...]]:
-    """A row for each group of layers that are alike."""
+def layer_table(found: Inspection) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings, and a row for each group of layers that are alike; columns in which nothing stands are left out."""
     rows: list[tuple[str, ...]] = []
     for number, (layers, said) in enumerate(found.groups(), 1):
         one = layers[0]
-        sees = "everything before" if one.window is None else f"{one.window:,} tokens" + (" (chunk)" * one.chunks)
+        sees = "all before" if one.window is None else f"{one.window:,} tokens" + (" (chunk)" * one.chunks)
         cap = "" if one.soft_cap is None else f"{one.soft_cap:g}"
         heads = f"{one.heads} ({one.key_heads}) x {one.width}"
         position = NAMES.get(one.position, one.position)
         rows.append(
             (_numbers(layers), position, sees, heads, cap, "learned" if one.sink else "", f"({number}) {said.kind}")
         )
-    return rows
+    kept = [i for i, _ in enumerate(_HEADINGS) if any(row[i] for row in rows)]
+    return tuple(_HEADINGS[i] for i in kept), [tuple(row[i] for i in kept) for row in rows]
 
 
 def sentences(found: Inspection) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from farfield.formula import Formula, FormulaError, build
 from farfield.formula.plain_text import text
 from farfield.formula.sentence import say
+from farfield.theory.checker.examination import Examination, examine
 from farfield.theory.errors import UndecidedError
 from farfield.theory.verdict.convergence import Verdict, check
 from farfield.theory.verdict.envelopes import Envelope, envelope
@@ -69,10 +70,15 @@ def check_class(named: Encoding, formula: Formula, start: int, budget: float) ->
     ends = {"upper": None if result.upper is None else result.upper.text(), "lower": None if result.lower is None else
             result.lower.text(), "sink": sink, "rows": result.rows, "exact": result.tight,
             "certificate": upper.certificate}  # fmt: skip
+    checked = Examination(False)
+    if verdict == "converges" and upper.certificate is not None and not formula.parameters:
+        checked = examine(formula, verdict, upper.certificate, start=start)  # for every member at once
     return replace(
         Verdict(shown, verdict, upper.condition if verdict == upper.verdict else None, tuple(steps), None, None, start),
         answer=said.kind if verdict != "undecided" or said.kind else None,
         envelope=ends,
+        certificate=upper.certificate if checked else None,
+        proven=checked.proof,
     )
 
 
