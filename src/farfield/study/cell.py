@@ -127,7 +127,7 @@ def _train(cell: Cell, run: Path, report: ProgressFile) -> Sequence[dict[str, An
 
 def prepare(cell: Cell) -> None:
     """Read the corpus of a cell once, so that the cells that share it do not all do it at the same time."""
-    from farfield.training.text import read_text
+    from farfield.training.run_text import read_text
 
     read_text(cell.settings, ("train", "valid", "test"), progress=False)
 

@@ -11,7 +11,7 @@ import torch
 from farfield.nn.bias import Bias
 from farfield.nn.cache import cache as caches
 from farfield.nn.cache import layer as cachelayer
-from farfield.nn.cache import running
+from farfield.nn.cache import running_certificate as running
 from farfield.nn.cache.bounds import slack
 from farfield.nn.cache.cache import BoundedCache
 from farfield.nn.norms import upper_norm
@@ -23,7 +23,8 @@ KINDS = ["gauss", "large far key", "adversary", "aligned values", "tiny", "huge"
 
 def stub(encoding, heads):
     """All that a cache asks of a model with one layer."""
-    config = SimpleNamespace(model_type="farfield", num_hidden_layers=1, num_attention_heads=heads, encoding=encoding)
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": heads, "shared_bias": True}
+    config = SimpleNamespace(model_type="farfield", encoding=encoding, **sizes)
     return SimpleNamespace(config=config, position=SimpleNamespace(bias=Bias(encoding, heads), sets=1))
 
 

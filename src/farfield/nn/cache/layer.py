@@ -24,7 +24,7 @@ from farfield.nn.cache.certificate import CertificateError, CertificateWarning
 from farfield.nn.cache.heads import HeadGroup, grouped
 from farfield.nn.cache.history import AGES, NormHistory
 from farfield.nn.cache.ring import doubled_line, mask_at
-from farfield.nn.cache.running import RunningCertificate
+from farfield.nn.cache.running_certificate import RunningCertificate
 from farfield.nn.norms import upper_norm
 
 if TYPE_CHECKING:
