@@ -67,8 +67,8 @@ VERBS = {
 @pytest.mark.parametrize("text", SLOW)
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_slow_formula_is_given_up_in_every_verb(forks, verb, text):
-    """With a second of the processor where the usual is 2 seconds or a minute."""
-    ended = forks(*VERBS[verb](text), environment={"FARFIELD_TIME": "1"}, seconds=SECONDS)
+    """With a third of a second of the processor where the usual is 2 seconds or a minute."""
+    ended = forks(*VERBS[verb](text), environment={"FARFIELD_TIME": "0.3"}, seconds=SECONDS)
     assert answered(ended)
 
 
