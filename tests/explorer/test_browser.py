@@ -204,6 +204,8 @@ def test_an_empty_figure_says_why_and_no_more(page, explorer, state, sentence):
     if "diverges" not in sentence:
         assert "diverges" not in drawn.text_content()
         assert "no receptive field" not in drawn.text_content().replace("so no receptive field is known", "")
+    for figure in ("partial-sums", "weights"):  # nothing will come any more: it is not said that it is awaited
+        expect(page.locator(f"#figure-{figure} svg")).not_to_contain_text("no curve yet")
 
 
 def test_a_wrong_setting_is_said_at_the_setting(page, explorer):

@@ -13,7 +13,7 @@ import pytest
 import farfield
 from farfield.data.configurations import configuration_of
 from farfield.theory.models.architectures import ARCHITECTURES
-from farfield.theory.models.layers import Layer, exact_reach
+from farfield.theory.models.described import Layer, exact_reach
 
 _spec = importlib.util.spec_from_file_location("configurations", Path(__file__).parent / "configurations.py")
 assert _spec is not None
@@ -107,6 +107,17 @@ def test_chunks_of_llama_4_follow_its_layer_types() -> None:
     text = {**GOOD, "model_type": "llama4_text", "layer_types": kinds, "no_rope_layers": [1, 1], "head_dim": 16}
     found = farfield.inspect(text)
     assert [(x.window, x.position) for x in found.model.layers] == [(8192, "rope"), (None, "rope")]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "kind"),
+    [("inverse", "disperses"), ("inverse-log", "disperses"), ("-log(1 + t)", "disperses"), ("t", "undecided"),
+     ("type1", "windowed"), ("kerple-log", "undecided"), ("none", "disperses")],
+)  # fmt: skip
+def test_a_formula_of_our_own_has_one_of_the_three_answers(encoding, kind) -> None:
+    found = farfield.inspect({**GOOD, "model_type": "farfield", "encoding": encoding})
+    assert {x.kind for x in found.answers} == {kind}
+    assert ("not decided" in found.sentence) == (kind == "undecided")
 
 
 def test_a_soft_cap_is_called_useless() -> None:

@@ -65,7 +65,8 @@ export class Figures {
       absent: absent(seen.filter((e) => !fields.includes(e)), (e) => (e.rows.length ? "more tokens than 310 digits can count" : e.noField)),
     });
     const drawn = seen.filter((e) => e.parts.drawn.data);
-    const missing = absent(seen.filter((e) => e.parts.drawn.error), (e) => e.parts.drawn.error.message);
+    const never = (e) => e.parts.drawn.error || e.parts.verdict.error || e.verdict === "not-applicable";
+    const missing = absent(seen.filter((e) => !e.parts.drawn.data && never(e)), (e) => e.parts.drawn.error?.message ?? e.noField);
     this.charts["partial-sums"].update({
       title: "Partial sums; dotted: the sum B", hint: HINT,
       x: { kind: "log", label: "tokens" }, y: { kind: "log", label: "sum" }, absent: missing,

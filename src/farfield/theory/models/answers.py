@@ -10,7 +10,7 @@ from functools import cache
 from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.windows import smallest_window, weights_of
-from farfield.theory.models.layers import Layer
+from farfield.theory.models.described import Layer
 from farfield.theory.verdict.convergence import check
 from farfield.zoo import Value, find
 
@@ -68,11 +68,14 @@ def _formula(layer: Layer, epsilon: str | float | Fraction, logit_bound: str | f
     found = find(layer.position)
     verdict = check(found)
     said = str(verdict.condition or verdict.verdict)
-    if verdict.verdict != "converges":
-        no = ", so no window serves all lengths" if verdict.verdict == "diverges" else ""
-        return Answer("undecided", f"the sum of the weights of {layer.position}: {said}{no}")
     names = set(found.formula.parameters) if found.formula else set()
     rows = [dict(row) for row in layer.rows] or found.heads(layer.heads, width=layer.width)
+    if verdict.verdict != "converges":
+        no = ", so no window serves all lengths" if verdict.verdict == "diverges" else ""
+        why = f"the sum of the weights of {layer.position}: {said}{no}"
+        if no and all(set(row) == names and check(found, parameters=row).answer == "disperses" for row in rows):
+            return Answer("disperses", f"{why}; with bounded logits the share of every key tends to 0 as the row grows")
+        return Answer("undecided", why)
     if verdict.condition is not None and "if and only if" in said:
         open_ = sorted(names - set(rows[0]))
         if open_:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from farfield.theory.models.fields import Fields
-from farfield.theory.models.layers import TYPES, Layer, Model, Scaling
+from farfield.theory.models.config_fields import Fields
+from farfield.theory.models.described import TYPES, DescribedModel, Layer, Scaling
 from farfield.zoo import Value, find, slopes
 
 MOST_LAYERS = 4096
@@ -295,7 +295,7 @@ ARCHITECTURES: dict[str, Callable[[Fields], Layers]] = {
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "training_length", "n_ctx")
 
 
-def known_model(config: Mapping[str, Any]) -> Model:
+def known_model(config: Mapping[str, Any]) -> DescribedModel:
     """What the configuration of a known architecture says; ValueError with one sentence where it is broken."""
     kind = config["model_type"]
     f = Fields(config, DEFAULTS.get(kind))
@@ -310,7 +310,7 @@ def known_model(config: Mapping[str, Any]) -> Model:
         stated = scaling.original and round(scaling.original * (scaling.factor or 1))
     trained = stated if scaling is None else scaling.original  # which of the two it is may not be said
     said = str(f.get("torch_dtype", "dtype", default="")).removeprefix("torch.")
-    return Model(
+    return DescribedModel(
         kind, tuple(layers), trained, stated, scaling, TYPES.get(said, 2), said in TYPES, assumed=dict(f.assumed),
         unread=f.unread(),
     )  # fmt: skip

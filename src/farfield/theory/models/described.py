@@ -87,7 +87,7 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class Model:
+class DescribedModel:
     """What a configuration says: its layers, the length it was trained for, and how that was stretched."""
 
     kind: str  # model_type
