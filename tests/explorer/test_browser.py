@@ -557,6 +557,7 @@ def test_a_class_of_biases_shows_its_worst_case(page, explorer):
     playwright.expect(entry(page).locator(".reach")).to_contain_text("106 tokens")
     playwright.expect(entry(page).locator(".reach")).to_contain_text("in the worst case over the class")
     playwright.expect(card(page).locator("caption")).to_contain_text("attained by members of the class")
+    playwright.expect(page.locator("#figure-weights svg")).to_contain_text("of a class its upper envelope")
     playwright.expect(entry(page, 2).locator(".reach")).to_contain_text("attention disperses over the row")
     playwright.expect(card(page, 2).locator(".window")).to_contain_text("since attention disperses")
 
