@@ -167,16 +167,16 @@ def perplexities(run: str, window: int, tokens: int) -> dict[str, Any]:
     """What a trained model gives by each protocol, on the same tokens."""
     from farfield.measure.loading import load_model, load_text
     from farfield.measure.perplexity import measure
-    from farfield.measure.results import Condition
+    from farfield.measure.results import Trial
 
     model = load_model(run)
     text = load_text(model, tokens=tokens)
     full = text.span
     tasks = {
-        "sliding": Condition(window, "sliding", stride=1),
-        "windowed": Condition(full, "windowed", window=window),
-        "non_overlapping": Condition(window, "non-overlapping"),
-        "full": Condition(full, "non-overlapping"),
+        "sliding": Trial(window, "sliding", stride=1),
+        "windowed": Trial(full, "windowed", window=window),
+        "non_overlapping": Trial(window, "non-overlapping"),
+        "full": Trial(full, "non-overlapping"),
     }
     rows = {name: measure(model, text.ids, task) for name, task in tasks.items()}
     table = {name: {"perplexity": row.perplexity, "seconds": row.seconds} for name, row in rows.items()}

@@ -1,6 +1,7 @@
 """The explorer without a server: seconds to the first useful screen and to the first verdict of a typed formula.
 
     python benchmarks/static_page.py          one line, and the bytes that were loaded
+    python benchmarks/static_page.py --save   also write docs/benchmarks/static-page.{json,md}
 
 The page is built into a new folder, served as plain files on this machine, and opened in Chromium: bytes cost nothing
 here, so what is measured is the work of the browser.
@@ -8,13 +9,17 @@ here, so what is measured is the work of the browser.
 
 from __future__ import annotations
 
+import datetime
 import functools
 import http.server
+import json
 import os
+import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import sync_playwright
 
@@ -63,11 +68,33 @@ def main() -> None:
         again = time.perf_counter() - again
         browser.close()
         server.shutdown()
-    print(
-        f"useful after {useful:.1f} s ({first / 1e6:.1f} MB); a typed formula has its verdict after {verdict:.1f} s "
-        f"({Files.sent / 1e6:.1f} MB), the next one after {again:.2f} s; "
-        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    )
+    found = {"useful_s": useful, "useful_mb": first / 1e6, "verdict_s": verdict, "verdict_mb": Files.sent / 1e6}
+    found |= {"next_s": again, "cores": os.cpu_count(), "load": os.getloadavg()[0]}
+    found["date"] = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"
+    print(sentence(found))
+    if "--save" in sys.argv[1:]:
+        save(found)
+
+
+def sentence(found: dict[str, Any]) -> str:
+    return (
+        "useful after {useful_s:.1f} s ({useful_mb:.1f} MB); a typed formula has its verdict after {verdict_s:.1f} s "
+        "({verdict_mb:.1f} MB), the next one after {next_s:.2f} s; {cores} cores, load {load:.1f}; {date}"
+    ).format(**found)
+
+
+def save(found: dict[str, Any]) -> None:
+    place = Path(__file__).parent.parent / "docs" / "benchmarks" / "static-page"
+    place.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    page = f"""# The explorer without a server
+
+{sentence(found)}.
+
+`python benchmarks/static_page.py --save` makes this page: the folder of `farfield explore --static` on a plain file
+server of this machine, opened in Chromium. Useful: the verdict on a named encoding, which is precomputed. A load above
+the number of cores means that other programs were running: then these seconds are an upper bound.
+"""
+    place.with_suffix(".md").write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

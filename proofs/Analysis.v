@@ -131,7 +131,7 @@ Lemma rational_correct f q v : rational f = Some q -> holds f x v -> v = Q2R q.
 Proof.
   destruct f as [|[[|a0 a] c] [|t g]]; simpl; intros H Hf; try discriminate; try (destruct c; discriminate).
   - injection H as <-. rewrite Hf. unfold Q2R. simpl. lra.
-  - destruct c; [|discriminate]. injection H as <-. destruct Hf as [k [w [-> [-> ->]]]]. rewrite meval_nil. ring.
+  - destruct c; try discriminate. injection H as <-. destruct Hf as [k [w [-> [-> ->]]]]. rewrite meval_nil. ring.
 Qed.
 
 (* what a result means *)

@@ -5,6 +5,8 @@
      verdict H             `ex_series b` or `~ ex_series b` from H : certifies c b; also for a sum that starts later,
                            `ex_series (fun n => b (3 + n)%nat)`
      side                  a hypothesis about constants: 0 < 3 / 2, 128 = 2 * INR 64
+     made T p              the same from the certificates T of its residue classes or summands
+     below H               `window_below b` from H : ex_series b
      windows H             `windowed R_NormedModule b` or its negation from the verdict H, for weights exp(...)
      field_of_alibi k p, field_of_power p c d P C N bits, field_of_type1 k C first N bits, field_of_window
                            `is_trf b eps (Z.to_nat n)`, the exact receptive field, where b is exp(-k t),
@@ -12,8 +14,8 @@
      field_of H N p        the same for any b with H : certifies c b *)
 From Coq Require Export Reals ZArith QArith Qreals String Lra Lia.
 From Coquelicot Require Export Coquelicot.
-From Farfield Require Export Version Sums Logarithms Ladder Windowed Fields Zoo Numbers Formula Numeric Certificates
-  PowerTails PowerTrf QuadraticTrf GeometricTrf WindowTrf GeneralTrf.
+From Farfield Require Export Version Sums Logarithms Ladder Windowed Fields Envelope Zoo ZooClasses Numbers Formula Numeric Certificates
+  Residues Composite PowerTails PowerTrf QuadraticTrf GeometricTrf WindowTrf GeneralTrf.
 Open Scope R_scope.
 
 Ltac weight_formula b :=
@@ -45,7 +47,27 @@ Ltac verdict proof :=
   | |- ~ ex_series _ => refine (certified_divergence _ _ proof _); by_computation
   end.
 
+(* by residue classes and summands *)
+Ltac made tree p :=
+  lazymatch goal with
+  | |- ex_series (fun n => ?b (?m + n)%nat) => refine (later_sum_converges b m _); made tree p
+  | |- ~ ex_series (fun n => ?b (?m + n)%nat) => refine (later_sum_diverges b m _); made tree p
+  | |- ex_series ?b =>
+      let e := weight_formula b in
+      refine (converges_sound (F.PtoP p) tree e b (fun t => eq_refl) _); by_computation
+  | |- ~ ex_series ?b =>
+      let e := weight_formula b in
+      refine (diverges_sound (F.PtoP p) tree e b (fun t => eq_refl) _); by_computation
+  end.
+
 (* what the verdict means for attention *)
+Ltac below proof :=
+  lazymatch goal with
+  | |- window_below ?b =>
+      let e := weight_formula b in
+      refine (convergent_window_below b (fun t => nonneg_correct e (INR t) (pos_INR t) _) proof); by_computation
+  end.
+
 Lemma exp_windowed (r : nat -> R) : ex_series (fun t => exp (r t)) -> windowed R_NormedModule (fun t => exp (r t)).
 Proof. apply windowed_iff_convergent_R; intros; try (left; apply exp_pos); apply exp_pos. Qed.
 Lemma exp_not_windowed (r : nat -> R) : ~ ex_series (fun t => exp (r t)) -> ~ windowed R_NormedModule (fun t => exp (r t)).

@@ -35,6 +35,14 @@ Proof.
   nra.
 Qed.
 
+(* one window for all weights below multiples of `up`, with a sink z or without *)
+Definition window_below (up : nat -> R) : Prop :=
+  forall K lo eps, 0 < K -> 0 < lo -> 0 < eps -> exists j0, forall j n c z, (1 <= j)%nat -> (j0 <= j)%nat -> (j <= n)%nat ->
+    (forall t, 0 <= c t <= K * up t) -> 0 <= z -> lo <= z + c 0%nat -> share_with_sink c z j n < eps.
+
+Theorem convergent_window_below (up : nat -> R) : (forall t, 0 <= up t) -> ex_series up -> window_below up.
+Proof. intros Hu Hs K lo eps HK Hlo He. now apply (envelope up K lo). Qed.
+
 Section SinkOutput.
 Context {E : NormedModule R_AbsRing}.
 

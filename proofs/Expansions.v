@@ -1,19 +1,20 @@
-(* Expansions: sums of monomials whose coefficients are rational numbers or intervals, and their arithmetic.
+(* Expansions: sums of monomials whose coefficients are exact constants or intervals, and their arithmetic.
 
    An expansion c1*m1 + c2*m2 + ... holds a value v at x if there are numbers k1 in c1, k2 in c2, ... with
    v = k1*m1(x) + k2*m2(x) + ... Nothing is left out: what a series would cut off stays in an interval. *)
 From Coq Require Import Reals ZArith QArith Qreals List Psatz Lia.
-From Farfield Require Import Logarithms Ladder Numbers Monomials Taylor.
+From Farfield Require Import Logarithms Ladder Numbers Monomials Taylor Symbols.
 Import ListNotations.
 Open Scope R_scope.
 Open Scope lazy_bool_scope. (* a ||| b computes b only if it must *)
 
-Inductive coefficient : Type := Exact (q : Q) | Range (i : I.type).
+(* a rational number, an exact constant with an interval that holds it, or an interval alone *)
+Inductive coefficient : Type := Exact (q : Q) | Symbol (s : symbol) (i : I.type) | Range (i : I.type).
 
 Definition expansion := list (mono * coefficient).
 
 Definition holds_c (c : coefficient) (k : R) : Prop :=
-  match c with Exact q => k = Q2R q | Range i => within i k end.
+  match c with Exact q => k = Q2R q | Symbol s i => k = symbol_value s /\ within i k | Range i => within i k end.
 
 Fixpoint holds (f : expansion) (x v : R) : Prop :=
   match f with
@@ -25,57 +26,124 @@ Section Arithmetic.
 Variable prec : I.F.precision.
 
 (* --------------------------------------------------------------------------------------------------- coefficients *)
-Definition to_I (c : coefficient) : I.type := match c with Exact q => iQ prec q | Range i => i end.
+Definition to_I (c : coefficient) : I.type := match c with Exact q => iQ prec q | Symbol _ i | Range i => i end.
 
 Lemma to_I_correct c k : holds_c c k -> within (to_I c) k.
-Proof. destruct c; simpl; [intros ->; apply iQ_correct|auto]. Qed.
+Proof. destruct c; simpl; [intros ->; apply iQ_correct|tauto|auto]. Qed.
+
+Definition exactly (c : coefficient) : option symbol :=
+  match c with Exact q => Some (rational_symbol q) | Symbol s _ => Some s | Range _ => None end.
+
+Lemma exactly_correct c s k : exactly c = Some s -> holds_c c k -> k = symbol_value s.
+Proof.
+  destruct c; simpl; intros H Hc; [|now injection H as <-|discriminate].
+  injection H as <-. now rewrite rational_symbol_correct.
+Qed.
+
+(* an exact constant, unless it is too long to be of use *)
+Definition made (s : symbol) (i : I.type) : coefficient :=
+  match s with
+  | [] => Exact 0
+  | [([], q)] => Exact q
+  | _ => if Nat.leb (length s) 12 then Symbol s i else Range i
+  end.
+
+Lemma made_correct s i k : k = symbol_value s -> within i k -> holds_c (made s i) k.
+Proof.
+  intros E W. assert (G : holds_c (if Nat.leb (length s) 12 then Symbol s i else Range i) k).
+  { destruct (Nat.leb (length s) 12); simpl; auto. }
+  destruct s as [|[[|t m] q] [|u s]]; try exact G; cbn [made holds_c symbol_value] in *; rewrite E.
+  - unfold Q2R. simpl. lra.
+  - unfold root_value. cbn [root_ln]. rewrite exp_0. ring.
+Qed.
+
+(* the product of powers of whole numbers that a positive constant is *)
+Definition as_root (c : coefficient) : option root :=
+  match c with
+  | Exact q => factors q
+  | Symbol [(m, q)] _ => match factors q with Some f => Some (root_mul f m) | None => None end
+  | _ => None
+  end.
+
+Lemma as_root_correct c m k : as_root c = Some m -> holds_c c k -> k = root_value m.
+Proof.
+  destruct c as [q|[|[r q] [|t s]] i|i]; cbn [as_root holds_c]; try discriminate.
+  - intros H ->. now apply factors_correct.
+  - destruct (factors q) as [f|] eqn:F; [|discriminate]. intros H [-> _]. injection H as <-.
+    rewrite root_mul_correct, <- (factors_correct q f F). cbn [symbol_value]. ring.
+Qed.
+
+Definition both (op : symbol -> symbol -> symbol) (c d : coefficient) (i : I.type) : coefficient :=
+  match exactly c, exactly d with Some s, Some u => made (op s u) i | _, _ => Range i end.
+
+Lemma both_correct op c d i k l (f : R -> R -> R) :
+  (forall s u, symbol_value (op s u) = f (symbol_value s) (symbol_value u)) ->
+  holds_c c k -> holds_c d l -> within i (f k l) -> holds_c (both op c d i) (f k l).
+Proof.
+  intros Hop Hc Hd W. unfold both. destruct (exactly c) as [s|] eqn:Ec; [|exact W].
+  destruct (exactly d) as [u|] eqn:Ed; [|exact W]. apply made_correct; [|exact W].
+  now rewrite Hop, <- (exactly_correct c s k Ec Hc), <- (exactly_correct d u l Ed Hd).
+Qed.
 
 Definition cadd (c d : coefficient) : coefficient :=
   match c, d with
   | Exact q, Exact r => Exact (Qred (q + r))
-  | _, _ => Range (iadd prec (to_I c) (to_I d))
+  | _, _ => both symbol_add c d (iadd prec (to_I c) (to_I d))
   end.
 
 Lemma cadd_correct c d k l : holds_c c k -> holds_c d l -> holds_c (cadd c d) (k + l).
 Proof.
-  intros Hc Hd. destruct c, d; try (apply iadd_correct; now apply to_I_correct).
+  intros Hc Hd. pose proof (iadd_correct prec _ _ k l (to_I_correct c k Hc) (to_I_correct d l Hd)) as W.
+  pose proof (both_correct symbol_add c d _ k l Rplus symbol_add_correct Hc Hd W) as G. destruct c, d; try exact G.
   cbn [holds_c cadd] in *. now rewrite Q2R_red, Q2R_plus, Hc, Hd.
 Qed.
 
 Definition cmul (c d : coefficient) : coefficient :=
   match c, d with
   | Exact q, Exact r => Exact (Qred (q * r))
-  | _, _ => Range (imul prec (to_I c) (to_I d))
+  | _, _ => both symbol_mul c d (imul prec (to_I c) (to_I d))
   end.
 
 Lemma cmul_correct c d k l : holds_c c k -> holds_c d l -> holds_c (cmul c d) (k * l).
 Proof.
-  intros Hc Hd. destruct c, d; try (apply imul_correct; now apply to_I_correct).
+  intros Hc Hd. pose proof (imul_correct prec _ _ k l (to_I_correct c k Hc) (to_I_correct d l Hd)) as W.
+  pose proof (both_correct symbol_mul c d _ k l Rmult symbol_mul_correct Hc Hd W) as G. destruct c, d; try exact G.
   cbn [holds_c cmul] in *. now rewrite Q2R_red, Q2R_mult, Hc, Hd.
 Qed.
 
 Definition cinv (c : coefficient) : coefficient :=
-  match c with Exact q => Exact (Qred (/ q)) | Range i => Range (iinv prec i) end.
+  match c with
+  | Exact q => Exact (Qred (/ q))
+  | Symbol [(m, q)] i => made (symbol_of (/ q) (root_power (-1) m)) (iinv prec i)
+  | Symbol _ i | Range i => Range (iinv prec i)
+  end.
 
 Lemma cinv_correct c k : holds_c c k -> k <> 0 -> holds_c (cinv c) (/ k).
 Proof.
-  intros Hc Hk. destruct c; cbn [holds_c cinv] in *; [|now apply iinv_correct].
-  rewrite Q2R_red, Q2R_inv; [now rewrite Hc|]. intros E. apply Hk. rewrite Hc. apply Qeq_eqR in E. rewrite E.
-  unfold Q2R. simpl. lra.
+  intros Hc Hk. assert (N : forall q, Q2R q <> 0 -> ~ (q == 0)%Q).
+  { intros q Nq E. apply Nq. apply Qeq_eqR in E. rewrite E. unfold Q2R. simpl. lra. }
+  destruct c as [q|s i|i]; cbn [holds_c cinv] in *; [| |now apply iinv_correct].
+  - rewrite Q2R_red, Q2R_inv; [now rewrite Hc|]. apply N. now rewrite <- Hc.
+  - destruct Hc as [E W]. pose proof (iinv_correct prec _ _ W) as V. destruct s as [|[m q] [|t s]]; try exact V.
+    apply made_correct; [|exact V]. cbn [symbol_value] in E. rewrite Rplus_0_r in E.
+    assert (Pm : 0 < root_value m) by apply exp_pos. assert (Nq : Q2R q <> 0) by (intros Z; apply Hk; rewrite E, Z; ring).
+    rewrite symbol_of_correct, root_power_correct, Q2R_inv by now apply N.
+    replace (Q2R (-1)) with (-1) by (unfold Q2R; simpl; lra). rewrite Rpower_minus_1 by exact Pm. rewrite E.
+    field. split; lra.
 Qed.
 
 Definition cpos (c : coefficient) : bool := ipos (to_I c).
 Lemma cpos_correct c k : cpos c = true -> holds_c c k -> 0 < k.
 Proof. intros H Hc. apply (ipos_correct _ _ H). now apply to_I_correct. Qed.
 
-Definition czero (c : coefficient) : bool := match c with Exact q => Qeq_bool q 0 | Range _ => false end.
+Definition czero (c : coefficient) : bool := match c with Exact q => Qeq_bool q 0 | _ => false end.
 Lemma czero_correct c k : czero c = true -> holds_c c k -> k = 0.
-Proof. destruct c; simpl; [intros H ->; now apply Q2R_zero_of|discriminate]. Qed.
+Proof. destruct c; simpl; [intros H ->; now apply Q2R_zero_of|discriminate|discriminate]. Qed.
 
-Definition cone (c : coefficient) : bool := match c with Exact q => Qeq_bool q 1 | Range _ => false end.
+Definition cone (c : coefficient) : bool := match c with Exact q => Qeq_bool q 1 | _ => false end.
 Lemma cone_correct c k : cone c = true -> holds_c c k -> k = 1.
 Proof.
-  destruct c; simpl; [intros H ->|discriminate]. apply Qeq_bool_eq in H. apply Qeq_eqR in H. rewrite H.
+  destruct c; simpl; [intros H ->|discriminate|discriminate]. apply Qeq_bool_eq in H. apply Qeq_eqR in H. rewrite H.
   unfold Q2R. simpl. lra.
 Qed.
 

@@ -3,7 +3,7 @@
    Each takes out the first term c*m, so that the value is c*m*(1 + d) with a small d, and expands 1 + d to second order
    with the remainder as an interval. *)
 From Coq Require Import Reals ZArith QArith Qreals List Psatz Lia.
-From Farfield Require Import Logarithms Ladder Numbers Monomials Taylor Expansions.
+From Farfield Require Import Logarithms Ladder Numbers Monomials Taylor Symbols Expansions.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -43,7 +43,12 @@ Fixpoint log_mono (a : mono) (i : nat) : option expansion :=
 Definition rest (a : mono) (c : coefficient) (g : expansion) : expansion := fscale (mneg a) (cinv prec c) g.
 
 Definition log_constant (c : coefficient) : expansion :=
-  if cone c then [] else [([], Range (iln prec (to_I prec c)))].
+  if cone c then []
+  else let i := iln prec (to_I prec c) in
+       match as_root c with
+       | Some m => match log_of_root m with Some s => constant (made s i) | None => [([], Range i)] end
+       | None => [([], Range i)]
+       end.
 
 Definition flog (f : expansion) : option expansion :=
   match f with
@@ -66,7 +71,16 @@ Definition flog (f : expansion) : option expansion :=
 Definition power_constant (c : coefficient) (q : Q) : coefficient :=
   if cone c then Exact 1
   else if Qeq_bool q (-1) then cinv prec c
-  else Range (iexp prec (imul prec (iQ prec q) (iln prec (to_I prec c)))).
+  else let i := iexp prec (imul prec (iQ prec q) (iln prec (to_I prec c))) in
+       match as_root c with Some m => made (symbol_of 1 (root_power q m)) i | None => Range i end.
+
+Definition exp_constant (c : coefficient) : coefficient :=
+  if czero c then Exact 1
+  else let i := iexp prec (to_I prec c) in
+       match c with
+       | Symbol s _ => match exp_of_symbol s with Some m => made (symbol_of 1 m) i | None => Range i end
+       | _ => Range i
+       end.
 
 Definition fpow (f : expansion) (q : Q) : option expansion :=
   match f with
@@ -123,7 +137,7 @@ Fixpoint exp_growing (m : mono) (c : coefficient) (r : expansion) (levels : list
 
 Definition fexp (f : expansion) : expansion :=
   let '(m, k, r) := split_exp f in
-  let c := if czero k then Exact 1 else Range (iexp prec (to_I prec k)) in
+  let c := exp_constant k in
   if first_growing r || negb (I.bounded (enclose r)) then exp_growing m c r [0%nat; 1%nat; 2%nat]
   else
     let theta := imul prec (iexp prec (ifrom0 prec (enclose r))) (iQ prec (1 # 2)) in
@@ -203,6 +217,25 @@ Proof.
   intros HJ Hz. apply iadd_correct; [apply iZ_correct|]. apply ifrom0_correct with d; [exact HJ|]. exact Hz.
 Qed.
 
+Lemma log_constant_correct c k : holds_c c k -> 0 < k -> holds (log_constant c) x (ln k).
+Proof.
+  intros Hc Pk. unfold log_constant. destruct (cone c) eqn:C1; [rewrite (cone_correct c k C1 Hc), ln_1; reflexivity|].
+  pose proof (iln_correct prec _ _ (to_I_correct prec c k Hc)) as W.
+  assert (G : holds [([], Range (iln prec (to_I prec c)))] x (ln k)).
+  { exists (ln k), 0. split; [exact W|]. split; [reflexivity|]. rewrite meval_nil. ring. }
+  destruct (as_root c) as [m|] eqn:M; [|exact G]. destruct (log_of_root m) as [s|] eqn:S; [|exact G].
+  apply constant_correct. apply made_correct; [|exact W].
+  rewrite (log_of_root_correct m s S), (as_root_correct c m k M Hc). unfold root_value. apply ln_exp.
+Qed.
+
+Lemma exp_constant_correct c k : holds_c c k -> holds_c (exp_constant c) (exp k).
+Proof.
+  intros Hc. unfold exp_constant. destruct (czero c) eqn:Z; [rewrite (czero_correct c k Z Hc), exp_0; exact holds_c_1|].
+  pose proof (iexp_correct prec _ _ (to_I_correct prec c k Hc)) as W. destruct c as [q|s i|i]; [exact W| |exact W].
+  destruct (exp_of_symbol s) as [m|] eqn:M; [|exact W]. destruct Hc as [E _]. apply made_correct; [|exact W].
+  rewrite symbol_of_correct, (exp_of_symbol_correct s m M), E. unfold Q2R. simpl. lra.
+Qed.
+
 Lemma flog_correct f g v : flog f = Some g -> holds f x v -> 0 < v /\ holds g x (ln v).
 Proof.
   destruct f as [|[a c] r]; [discriminate|]. unfold flog. intros H Hf.
@@ -219,9 +252,7 @@ Proof.
   rewrite ln_mult, ln_mult by assumption. replace (ln (meval a x)) with (mdot a 0 x) by (unfold meval; now rewrite ln_exp).
   apply tidy_correct. rewrite (Rplus_comm (ln k)), Rplus_assoc.
   apply fadd_correct; [now apply log_mono_correct|]. apply fadd_correct.
-  - unfold log_constant. destruct (cone c) eqn:C1.
-    + rewrite (cone_correct c k C1 Hc), ln_1. reflexivity.
-    + exists (ln k), 0. split; [apply iln_correct; now apply to_I_correct|]. split; [reflexivity|]. rewrite meval_nil. ring.
+  - now apply log_constant_correct.
   - destruct (I.bounded J).
     2:{ exists (ln (1 + d)), 0. split; [apply iln_correct, iadd_correct; [apply iZ_correct|exact HJ]|].
         split; [reflexivity|]. rewrite meval_nil. ring. }
@@ -238,7 +269,10 @@ Proof.
   - destruct (Qeq_bool q (-1)) eqn:E.
     + apply Qeq_bool_eq in E. apply Qeq_eqR in E. replace (Q2R q) with (-1) by (rewrite E; unfold Q2R; simpl; lra).
       rewrite Rpower_minus_1 by exact Pk. apply cinv_correct; [exact Hc|lra].
-    + apply iexp_correct, imul_correct; [apply iQ_correct|]. apply iln_correct. now apply to_I_correct.
+    + assert (W : within (iexp prec (imul prec (iQ prec q) (iln prec (to_I prec c)))) (Rpower k (Q2R q))).
+      { apply iexp_correct, imul_correct; [apply iQ_correct|]. apply iln_correct. now apply to_I_correct. }
+      destruct (as_root c) as [m|] eqn:M; [|exact W]. apply made_correct; [|exact W].
+      rewrite symbol_of_correct, root_power_correct, <- (as_root_correct c m k M Hc). unfold Q2R at 2. simpl. lra.
 Qed.
 
 Lemma fpow_correct f q g v : fpow f q = Some g -> holds f x v -> 0 < v /\ holds g x (Rpower v (Q2R q)).
@@ -296,7 +330,7 @@ Proof.
                    l * meval a x + (mdot m0 0 x + c0 + w0) = mdot m 0 x + c' + w').
     { intros E'. injection E' as <- <- <-. exists c0, (l * meval a x + w0). split; [exact Hk|]. split; [|ring].
       exists l, w0. auto. }
-    destruct c as [q|i]; [|now apply Keep].
+    destruct c as [q|s i|i]; [|now apply Keep|now apply Keep].
     destruct (unit_index a) as [[|n]|] eqn:U; try (now apply Keep).
     destruct (kpos K n) eqn:P; [|now apply Keep].
     injection E as <- <- <-. exists c0, w0. split; [exact Hk|]. split; [exact Hr|].
@@ -337,11 +371,7 @@ Lemma fexp_correct f v : holds f x v -> holds (fexp f) x (exp v).
 Proof.
   intros Hf. unfold fexp. destruct (split_exp f) as [[m k] r] eqn:S.
   destruct (split_exp_correct f v m k r S Hf) as [c [w [Hk [Hr ->]]]].
-  assert (C : holds_c (if czero k then Exact 1 else Range (iexp prec (to_I prec k))) (exp c)).
-  { destruct (czero k) eqn:Z.
-    - rewrite (czero_correct k c Z Hk), exp_0. exact holds_c_1.
-    - apply iexp_correct. now apply to_I_correct. }
-  set (c' := if czero k then Exact 1 else Range (iexp prec (to_I prec k))) in *.
+  pose proof (exp_constant_correct k c Hk) as C. set (c' := exp_constant k) in *.
   pose proof (enclose_correct prec K X x HK Hx _ _ Hr) as HJ.
   rewrite !exp_plus. fold (meval m x). rewrite (Rmult_comm (meval m x)).
   destruct (first_growing r || negb (I.bounded (enclose r))); [now apply exp_growing_correct|].

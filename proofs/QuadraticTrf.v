@@ -3,10 +3,10 @@
    It is a constant times 1 / (t^2 + c2) with c2 = 1/k^2. With T_kappa(y) = atan(kappa/y)/kappa,
        T_kappa(y) - T_kappa(y+1) <= 1/((y + 1/2)^2 + c2)   for kappa^2 = c2 + 1/4,
        T_kappa(y) - T_kappa(y+1) >= 1/((y + 1/2)^2 + c2)   for kappa^2 = c2, once (y + 1/2)^2 >= c2 + 1/8,
-   so the tail telescopes from both sides. *)
+   so the tail telescopes from both sides. Far beyond sqrt c2 the powers of QuadraticTails.v are closer. *)
 From Coq Require Import Reals ZArith QArith Qreals Psatz Lia.
 From Coquelicot Require Import Coquelicot.
-From Farfield Require Import Sums Logarithms Ladder Numbers Monomials Formula Fields TailCheck Zoo.
+From Farfield Require Import Sums Logarithms Ladder Numbers Monomials Formula Fields TailCheck Zoo QuadraticTails.
 Open Scope R_scope.
 
 Definition arc (k y : R) : R := atan (k / y) / k.
@@ -162,7 +162,7 @@ Qed.
 End Quadratic.
 
 (* ------------------------------------------------------------------------------------------------------ the checker *)
-Local Opaque within iZ iadd isub imul iinv isqrt iatan iQ.
+Local Opaque within iZ iadd isub imul iinv isqrt iatan iQ imeet ijoin rest_in.
 
 Section Check.
 Variables (prec : I.F.precision) (c2 : Q).
@@ -173,9 +173,13 @@ Definition iarc (k2 : Q) (j : Z) : I.type :=
   let k := isqrt prec (iQ prec k2) in
   imul prec (iatan prec (imul prec k (iinv prec (iQ prec (inject_Z j - (1 # 2)))))) (iinv prec k).
 
+Definition powers : nat := 12.
+Definition qtail (j : Z) : I.type :=
+  imeet (ijoin (iarc (c2 + (1 # 4)) j) (iarc c2 j)) (rest_in prec c2 j powers 0).
+
 Definition check_quadratic (first : Z) (eps : Q) (n : Z) (N : nat) : bool :=
   negb (Qle_bool c2 0) && (1 <=? first)%Z && Qle_bool (c2 + (1 # 8)) (inject_Z (first * first)) &&
-  check_trf prec qterm (iarc (c2 + (1 # 4))) (iarc c2) first eps n N.
+  check_trf prec qterm qtail qtail first eps n N.
 
 Lemma iarc_correct k2 j : within (iarc k2 (Z.of_nat j)) (arc (sqrt (Q2R k2)) (INR j - / 2)).
 Proof.
@@ -183,6 +187,22 @@ Proof.
   apply imul_correct; [|now apply iinv_correct]. apply iatan_correct, imul_correct; [exact Wk|]. apply iinv_correct.
   replace (INR j - / 2) with (Q2R (inject_Z (Z.of_nat j) - (1 # 2))); [apply iQ_correct|].
   rewrite Q2R_minus, INR_IZR_INZ. unfold Q2R. simpl. field.
+Qed.
+
+Lemma qtail_correct j : 0 < Q2R c2 -> (1 <= j)%nat -> Q2R c2 + / 8 <= INR j * INR j ->
+  within (qtail (Z.of_nat j)) (tail (quadratic (Q2R c2)) j).
+Proof.
+  intros Pc J1 J2. unfold qtail. apply imeet_correct.
+  - assert (E : Q2R (c2 + (1 # 4)) = Q2R c2 + / 4) by (rewrite Q2R_plus; f_equal; unfold Q2R; simpl; lra).
+    apply within_between with (arc (sqrt (Q2R (c2 + (1 # 4)))) (INR j - / 2)) (arc (sqrt (Q2R c2)) (INR j - / 2)).
+    + apply ijoin_l, iarc_correct.
+    + apply ijoin_r, iarc_correct.
+    + rewrite E. split.
+      * apply quadratic_tail_lower; [exact Pc|apply sqrt_lt_R0; lra|apply sqrt_sqrt; lra|exact J1].
+      * apply quadratic_tail_upper; [exact Pc|now apply sqrt_lt_R0|apply sqrt_sqrt; lra|exact J1|exact J2].
+  - replace (tail (quadratic (Q2R c2)) j) with (Series (rest_term (Q2R c2) (Z.to_nat (Z.of_nat j)) 0)).
+    + apply rest_in_correct; [lia|exact Pc].
+    + rewrite Nat2Z.id. apply Series_ext. intros n. unfold rest_term, square_at, quadratic. simpl. rewrite Rinv_1. ring.
 Qed.
 
 Theorem check_quadratic_correct first eps n N : check_quadratic first eps n N = true ->
@@ -201,19 +221,14 @@ Proof.
   assert (J : forall j, (first <= Z.of_nat j)%Z -> (1 <= j)%nat /\ Q2R c2 + / 8 <= INR j * INR j).
   { intros j Hj. split; [lia|]. apply Rle_trans with (1 := H3). apply IZR_le in Hj. rewrite <- INR_IZR_INZ in Hj.
     assert (1 <= IZR first) by (apply (IZR_le 1); exact H2). nra. }
-  apply (check_trf_correct prec qterm (iarc (c2 + (1 # 4))) (iarc c2) first (quadratic (Q2R c2))) with N; [| | | | |exact H4].
+  apply (check_trf_correct prec qterm qtail qtail first (quadratic (Q2R c2))) with N; [| | | | |exact H4].
   - intros t. unfold quadratic. left. apply Rinv_0_lt_compat. pose proof (pos_INR t). nra.
   - now apply quadratic_converges.
   - intros t. unfold qterm, quadratic. apply iinv_correct.
     replace (INR t * INR t + Q2R c2) with (Q2R (inject_Z (Z.of_nat t * Z.of_nat t) + c2)); [apply iQ_correct|].
     rewrite Q2R_plus. f_equal. rewrite INR_IZR_INZ, <- mult_IZR. unfold Q2R. simpl. field.
-  - intros j Hj. destruct (J j Hj) as [J1 _]. exists (arc (sqrt (Q2R (c2 + (1 # 4)))) (INR j - / 2)).
-    split; [apply iarc_correct|].
-    assert (E : Q2R (c2 + (1 # 4)) = Q2R c2 + / 4) by (rewrite Q2R_plus; f_equal; unfold Q2R; simpl; lra). rewrite E.
-    apply quadratic_tail_lower; [exact Pc|apply sqrt_lt_R0; lra|apply sqrt_sqrt; lra|exact J1].
-  - intros j Hj. destruct (J j Hj) as [J1 J2]. exists (arc (sqrt (Q2R c2)) (INR j - / 2)).
-    split; [apply iarc_correct|].
-    apply quadratic_tail_upper; [exact Pc|now apply sqrt_lt_R0|apply sqrt_sqrt; lra|exact J1|exact J2].
+  - intros j Hj. destruct (J j Hj) as [J1 J2]. exists (tail (quadratic (Q2R c2)) j). split; [now apply qtail_correct|lra].
+  - intros j Hj. destruct (J j Hj) as [J1 J2]. exists (tail (quadratic (Q2R c2)) j). split; [now apply qtail_correct|lra].
 Qed.
 End Check.
 

@@ -58,7 +58,10 @@ def main(arguments: list[str] | None = None) -> None:
     from farfield.formula import FormulaError
 
     try:
-        app(arguments, exit_on_error=False, print_error=False)
+        try:
+            app(arguments, exit_on_error=False, print_error=False)
+        finally:
+            sys.stdout.flush()  # a full disk behind it is noticed here, not when the interpreter has gone
     except FormulaError as error:
         _fail(f"{error}\n{error.pointer()}" if error.text else str(error))
     except CycloptsError as error:

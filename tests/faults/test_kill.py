@@ -1,6 +1,9 @@
 """Killed with SIGKILL at any moment, a run that goes on ends with the same bits."""
 
+import os
 import random
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +76,15 @@ def test_a_kill_at_every_operation_of_a_whole_run_changes_nothing(
 @pytest.mark.long
 def test_300_kills_at_random_moments_change_nothing(nursery: Any, undisturbed: Any, tmp_path: Path) -> None:
     kill_at_random(nursery, undisturbed, tmp_path, 300, seed=2)
+
+
+@pytest.mark.long
+def test_an_hour_of_kills_at_random_moments_changes_nothing(nursery: Any, undisturbed: Any, tmp_path: Path) -> None:
+    """For FARFIELD_MINUTES, 60 unless set."""
+    end, done = time.monotonic() + 60 * float(os.environ.get("FARFIELD_MINUTES", "60")), 0
+    while time.monotonic() < end:
+        (tmp_path / str(done)).mkdir()
+        kill_at_random(nursery, undisturbed, tmp_path / str(done), 10, seed=1000 + done)
+        shutil.rmtree(tmp_path / str(done))
+        done += 10
+        print(f"{done} kills, all runs ended with the same bits", flush=True)

@@ -568,6 +568,8 @@ def test_derived_functions_cannot_blow_a_formula_up():
         ("weight: pi/2 - atan(t)", "diverges"),
         ("weight: (pi/2 - atan(t))**2", "converges"),
         ("weight: pi/2 - atan(t**1.1)", "converges"),
+        ("-(3 + atan(t*sin(t)))*log(t+1)", "converges"),  # the exponent is at least 3 - pi/2
+        ("-(2.5 + atan(t*sin(t)))*log(t+1)", "undecided"),  # from 0.93 on
         ("-(atan(1/2)+atan(1/3))*log(t+1)*4/pi", "undecided"),  # the factor is 1, which nothing here proves
         ("log(1-erf(t/9))", "converges"),
         ("-erf(t)*log(t+1)", "diverges"),

@@ -1,5 +1,6 @@
 """What attacks share: commands in processes with limits, a corpus, a run; each test counts (see ../conftest.py)."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -10,6 +11,13 @@ from typing import Any
 
 import pytest
 
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "study"))  # records made by hand
+_spec = importlib.util.spec_from_file_location("explorer_fixtures", HERE.parent / "explorer" / "conftest.py")
+_explorer = importlib.util.module_from_spec(_spec)
+sys.modules[_spec.name] = _explorer
+_spec.loader.exec_module(_explorer)
+explorer, run, study = _explorer.explorer, _explorer.run, _explorer.study
 WORDS = "the cat sat on the mat and the dog ran to the hill where the sun was low and the day was long "
 
 

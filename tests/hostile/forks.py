@@ -1,8 +1,8 @@
 """Runs commands in processes with limits: imports once what they need, then forks a process for each.
 
 It reads one JSON object a line: `{"arguments": [...], "cwd", "environment", "seconds", "megabytes", "file_size",
-"processes"}`, and answers with one: `{"status", "out", "err", "cpu", "megabytes"}`. A process that uses more processor
-time than `seconds` is ended by the system (status -24), one that asks for more memory gets none.
+"process", "copies"}`, and answers with one: `{"status", "out", "err", "cpu", "megabytes"}`. A process that uses more
+processor time than `seconds` is ended by the system (status -24), one that asks for more memory gets none.
 """
 
 import json
@@ -10,6 +10,8 @@ import os
 import resource
 import sys
 import tempfile
+import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,36 +31,42 @@ def child(order: dict[str, Any], out: int, err: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (order.get("seconds", 20), order.get("seconds", 20) + 1))
     if order.get("file_size") is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_size"], order["file_size"]))
-    if order.get("user"):
-        os.setgroups([])
-        os.setgid(order["user"])
-        os.setuid(order["user"])
+    if order.get("process") is not None:
+        os.getpid = lambda: order["process"]
     sys.argv = ["farfield", *order["arguments"]]
     main(order["arguments"])
 
 
-def start(order: dict[str, Any]) -> dict[str, Any]:
+def forked(order: dict[str, Any], out: int, err: int) -> int:
+    """Start a process for one command, and give its number."""
+    process = os.fork()
+    if process:
+        return process
+    status: Any = 0
+    try:
+        child(order, out, err)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
+
+
+def start(order: dict[str, Any]) -> Any:
+    """How a command ended; with `copies`, how each of so many at once did."""
+    if order.get("copies"):
+        alone = {**order, "copies": None}
+        with ThreadPoolExecutor(order["copies"]) as threads:
+            return list(threads.map(start, [alone] * order["copies"]))
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         sys.stdout.flush()
-        process = os.fork()
-        if not process:
-            status: Any = 0
-            try:
-                child(order, out.fileno(), err.fileno())
-            except SystemExit as end:
-                status = end.code if isinstance(end.code, int) else int(end.code is not None)
-            except BaseException:
-                import traceback
-
-                traceback.print_exc()
-                status = 1
-            finally:
-                try:
-                    sys.stdout.flush()
-                    sys.stderr.flush()
-                finally:
-                    os._exit(status)
-        _, ended, used = os.wait4(process, 0)
+        _, ended, used = os.wait4(forked(order, out.fileno(), err.fileno()), 0)
         said = []
         for file in (out, err):
             file.seek(0)

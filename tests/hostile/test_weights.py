@@ -155,7 +155,7 @@ def test_the_same_weights_are_not_measured_twice(model, tmp_path, capsys, monkey
 
 def test_networks_of_the_user_are_never_mixed_up(model, tmp_path):
     from farfield.measure import as_model, evaluate, load_model
-    from farfield.measure.text import Text
+    from farfield.measure.segments import Text
 
     text = Text(np.arange(200) % 97, {})
     first = load_model(str(model)).network

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from farfield.measure.cutting import LostMass, lost_mass, share_bound, shortest_text, trf_windows
 from farfield.measure.delta import changes, logit_spreads, network_changes, truncation
 from farfield.measure.models import AttentionInputs
-from farfield.measure.windows import LostMass, lost_mass, share_bound, shortest_text, trf_windows
 from farfield.nn.attention.reference import reference
 
 from .conftest import our_model, theirs

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from farfield.measure import protocols
 from farfield.measure.perplexity import by_position, evaluate, measure
 from farfield.measure.protocols import non_overlapping, sliding, token_losses
-from farfield.measure.results import Condition
+from farfield.measure.results import Trial
 
 from .conftest import our_model, theirs
 
@@ -161,7 +161,7 @@ def test_the_loss_by_tokens_seen_is_the_mean_at_each_position(text):
 
 def test_the_loss_of_gpt2_at_its_training_length_is_that_of_transformers(text):
     model, ids = theirs("gpt2"), text(32).ids[0]
-    row = measure(model, ids, Condition(32, "non-overlapping"))
+    row = measure(model, ids, Trial(32, "non-overlapping"))
     batch = torch.from_numpy(ids[:32])[None]
     with torch.no_grad():
         whole = model.network(batch, labels=batch, shift_labels=torch.from_numpy(ids[1:])[None]).loss.item()
@@ -187,6 +187,6 @@ def test_the_lengths_of_a_sweep_share_work_and_change_nothing(encoding, text, mo
     shared = sum(read)
     read.clear()
     for row in found.rows:
-        condition = Condition(row.length, row.protocol, stride=row.extra.get("stride"))
+        condition = Trial(row.length, row.protocol, stride=row.extra.get("stride"))
         assert row.loss == pytest.approx(measure(model, some.ids, condition).loss, abs=1e-6)
     assert shared < 0.75 * sum(read)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 
 import farfield as ff
 from farfield.formula import FormulaError
@@ -75,6 +76,49 @@ def formula(rng: random.Random) -> str:
     terms = [product(rng, 3) for _ in range(rng.choice([1, 1, 2, 3]))]
     signs = [rng.choice([" + ", " + ", " - "]) for _ in terms[1:]]
     return "weight: " + terms[0] + "".join(sign + term for sign, term in zip(signs, terms[1:], strict=True))
+
+
+def summand(slope: str, offset: str, shape: int) -> str:
+    """One function of one affine argument, of a shape that can be repeated at another offset."""
+    x = f"({slope}*t + {offset})"
+    return [
+        f"log{x}", f"log{x}**2", f"{x}**(1/2)", f"{x}**(2/3)", f"{x}**(-1/2)", f"{x}**(3/2)", f"{x}*log{x}",
+        f"{x}**(1/2)*log{x}", f"log{x}*log(3*t + 2)", f"1/{x}", f"log{x}/{x}", f"exp(-{x}/50)*log{x}", f"log{x}**3",
+        f"{x}**(1/3)*(5*t + 1)**(2/3)", f"log(log({x} + 2))", f"log{x}**(1/2)", f"1/log({x} + 2)",
+    ][shape]  # fmt: skip
+
+
+def vanishing(rng: random.Random) -> str:
+    """A sum whose leading terms, with logarithms and roots of its slopes in them, cancel exactly."""
+    a, b, c, d = rng.sample([*OFFSETS, "11/3", "6", "1/5"], 4)
+    kind = rng.randrange(5)
+    if kind <= 1:  # differences of the first and of the second order
+        shape, slope = rng.randrange(17), rng.choice([*SLOPES, "12", "10/9"])
+        low, high, third = sorted((a, b, c), key=Fraction, reverse=rng.random() < 0.5)
+        if kind == 0:
+            return f"({summand(slope, high, shape)} - {summand(slope, low, shape)})"
+        return f"(2*{summand(slope, low, shape)} - {summand(slope, high, shape)} - {summand(slope, third, shape)})"
+    p, q = rng.sample(["2", "3", "5", "1/2", "3/4", "4", "6"], 2)
+    both = Fraction(p) * Fraction(q)
+    if kind == 2:
+        return f"(log({both}*t + {a}) - log({p}*t + {b}) - log({q}*t + {c}) + log(t + {d}))"
+    if kind == 3:
+        power = rng.choice(["1/2", "1/3", "3/4", "3/2"])
+        left = f"({both}*t + {a})**({power})*(t + {b})**({power})"
+        return f"({left} - ({p}*t + {c})**({power})*({q}*t + {d})**({power}))"
+    power = rng.choice(["2", "3", "1/2", "3/2"])
+    return f"(({p}**2*t + {a})**({power}) - {p}**(2*({power}))*(t + {b})**({power}))"
+
+
+def cancelling(rng: random.Random) -> str:
+    """A weight or a bias in which such a sum decides."""
+    core = "*".join(vanishing(rng) for _ in range(rng.choice([1, 1, 1, 2])))
+    sign = rng.choice(["", "-"])
+    rest = "".join(rng.choice("*/") + factor(rng) for _ in range(rng.choice([0, 0, 1, 1, 2])))
+    if rng.random() < 0.35:
+        return f"{sign}{rng.choice(CONSTANTS)}*{core}{rest} - {rng.choice(CONSTANTS)}*log({affine(rng)})"
+    extra = rng.choice(["", "", f" + {product(rng, 2)}"])
+    return f"weight: {sign}{rng.choice(CONSTANTS)}*{core}{rest}{extra}"
 
 
 def verdicts(seed: int, make: Callable[[random.Random], str] = formula) -> Iterator[ff.Verdict]:

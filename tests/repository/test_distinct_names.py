@@ -11,8 +11,7 @@ PACKAGE = Path(farfield.__file__).parent
 TWINS = {"Atom", "constants", "intervals", "monomials"}
 PER_ROOM = {"figures"}  # one in each room that draws
 TO_BE_RENAMED = {  # this list only shrinks: take out what is no clash any more
-    *("Family", "Gradients", "Model"),
-    *("families", "fields", "heads", "layers", "operator", "plan", "receptive", "running", "text", "windows"),
+    *("Family", "families"),
 }
 
 

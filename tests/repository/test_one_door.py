@@ -12,6 +12,7 @@ OTHERS = {
     "reading.py": "the door itself",
     "commands/serve.py": "the body of a request, of a bounded size",
     "data/textfiles.py": "lines of a corpus, one at a time, of a bounded length",
+    "data/tokenizing.py": "what the tokenizer itself wrote, and texts from the process that started this one",
     "explorer/browser.py": "a question from the page, in the browser's own Python",
     "explorer/static.py": "a file of Pyodide's, checked by its sha256",
     "measure/results.py": "what was written in the line before",

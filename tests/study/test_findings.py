@@ -8,10 +8,10 @@ import pytest
 from records import FALLING, LEVEL, RISING, study_of
 
 from farfield.study.collected import collect
-from farfield.study.evidence import Evidence, paper_leak
+from farfield.study.evidence import Evidence, known_before_training, paper_leak
 from farfield.study.findings import findings, joint_answer, statement, take_home, too_small
 from farfield.study.plan import make_plan, read_plan
-from farfield.study.report import render
+from farfield.study.report import render, section
 from farfield.study.tables import all_tables
 
 NAMES = ["alibi", "type1", "type2", "inverse", "inverse-log"]
@@ -202,3 +202,24 @@ def test_a_record_of_other_settings_is_not_taken(tmp_path):
     path.write_text(json.dumps(record))
     with pytest.raises(ValueError, match="No run of this study is finished"):
         collect(make_plan("tiny", None, ["alibi"]), tmp_path)
+
+
+def test_the_report_shows_what_each_head_learned_and_what_k_is(tmp_path):
+    study = study_of(tmp_path, {"alibi": LEVEL, "kerple-log": LEVEL})
+    alibi, kerple = (section(study, name) for name in ("alibi", "kerple-log"))
+    assert alibi.slopes == "k: ALiBi's slopes, 1/4 ... 1/256"
+    assert alibi.learned == []
+    assert kerple.slopes == ""
+    assert kerple.learned == []  # these records lack its values
+    for entry in study.of_encoding("kerple-log"):
+        for head in entry.records[0]["heads"]:
+            head["parameters"] = {"p": 1.5, "a": 0.25}
+    names, *rows = section(study, "kerple-log").learned
+    assert names == ["layer", "head", "p", "a", "verdict"]
+    assert rows[1] == ["1", "2", "1.5", "0.25", "converges"]
+    entry = study.of_encoding("alibi")[0]
+    assert known_before_training(entry)
+    entry.records[0]["settings"]["parameters"] = {"k": {"start": [0, 1]}}
+    assert not known_before_training(entry)
+    assert section(study, "alibi").learned[0] == ["layer", "head", "k", "verdict"]
+    assert section(study, "alibi").slopes == ""

@@ -7,9 +7,11 @@ import pytest
 from farfield import check, find
 from farfield.cli import app
 from farfield.theory.budget import STEPS, TimeUpError, Work, tick, time_limit
+from farfield.theory.checker.examination import Examination
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.summary import fields
 from farfield.theory.sums.series import series
+from farfield.theory.verdict import gate
 
 
 def test_steps_are_counted_and_end():
@@ -58,3 +60,20 @@ def test_what_is_not_ready_is_left_out_with_a_sentence(capsys):
 def test_the_time_is_checked(capsys):
     with pytest.raises((SystemExit, ValueError)):
         app(["check", "alibi", "--time", "0"])
+
+
+def test_weights_that_are_all_0_have_a_verdict_and_a_note(capsys):
+    assert json.loads(said(capsys, "weight: sin(pi*t)**2/(t+1)", "--json"))["verdict"] == "converges"
+    shown = said(capsys, "weight: sin(pi*t)**2/(t+1)")
+    assert shown.count("all weights of weight: sin(pi*t)**2/(t + 1) are 0, so it has no receptive field") == 1
+
+
+def test_what_is_proven_and_what_is_sampled_is_printed(capsys, monkeypatch):
+    proven = said(capsys, "-2*log(t + 1)")
+    assert "proof (checked: its bounds are proven for every t, nothing is sampled)" in proven
+    assert "proof (its condition is compared with verdicts at points: sampled)" in said(capsys, "-k*t")
+    refused = Examination(False, refused="it is false at t = 7")
+    monkeypatch.setattr(gate, "examine", lambda *_, **__: refused)
+    words = " ".join(said(capsys, "-3*log(t + 1)").split())
+    assert "undecided" in words
+    assert "the checker does not accept its certificate: it is false at t = 7; please report this formula" in words

@@ -18,10 +18,10 @@ from farfield.nn.decoder.model import FarfieldForCausalLM
 from farfield.nn.denormals import flush_denormals
 from farfield.training.assembly import model_config
 from farfield.training.run import train
+from farfield.training.run_text import read_text
 from farfield.training.runfolder import read_metrics
 from farfield.training.schedule import cosine, learning_rate
 from farfield.training.settings import Settings, preset_settings
-from farfield.training.text import read_text
 
 
 @pytest.fixture(scope="module")

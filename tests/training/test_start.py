@@ -19,9 +19,9 @@ from farfield.data.tokenizer import byte_tokenizer, for_transformers
 from farfield.nn import replace
 from farfield.training import start
 from farfield.training.run import resume, train
+from farfield.training.run_text import read_text
 from farfield.training.runfolder import read_config, read_metrics, read_settings
 from farfield.training.settings import Settings, preset_settings
-from farfield.training.text import read_text
 
 QUIET: dict[str, Any] = {"progress": False, "log_to": "none", "say": lambda line: None}
 

@@ -143,7 +143,7 @@ def _number(row: Score) -> str:
 
 
 def _show_windowed(console: Console, result: Evaluation, rows: list[Score]) -> None:
-    from farfield.measure.windows import shortest_text
+    from farfield.measure.cutting import shortest_text
 
     full = {row.length: row for row in result.of("non-overlapping")}
     cells = []

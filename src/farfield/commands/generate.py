@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from farfield.commands.options import Flag, Json, Whole, WholeOrNone, plain_warnings
+from farfield.reading import UnreadableError, read_bytes
 
 CHUNK = 1024  # tokens of a long prompt that are read at once
 
@@ -100,9 +101,9 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
     if file is None:
         return str(prompt)
     try:
-        return Path(file).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ValueError(f"The prompt {str(file)!r} cannot be read: {error.strerror}.") from None
+        return read_bytes(file).decode()
+    except UnreadableError as error:
+        raise ValueError(f"The prompt {error}") from None
     except UnicodeDecodeError:
         raise ValueError(f"The prompt {str(file)!r} cannot be read: it is no text in UTF-8.") from None
 

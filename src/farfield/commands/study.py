@@ -142,13 +142,13 @@ def study_command(
     from farfield.study.report import summary, write
 
     page = write(study, out, only=only, command=command, say=None if quiet else lambda s: console.print(Text(s)))
-    for table in summary(study):
-        Console().print(table)
     from farfield.study.evidence import Evidence
     from farfield.study.findings import findings, take_home, too_small
 
     evidence = Evidence(study)
     Console().print(Text(take_home(study, evidence), style="bold"))
+    for table in summary(study):
+        Console().print(table)
     for sentence in [*too_small(study), *(finding.text for finding in findings(study, evidence))]:
         Console().print(Text(sentence))
     for failure in failures:

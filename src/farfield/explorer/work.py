@@ -79,7 +79,7 @@ class Pool:
         except TimeoutError:
             raise CutOffError(
                 f"no answer within {self.seconds:g} seconds, so the work on this formula was cut off; "
-                "start the explorer with --seconds for a longer limit, or ask on the command line, which has none"
+                "start the explorer with --seconds for a longer limit, or use the command line with FARFIELD_TIME=600"
             ) from None
         except anyio.BrokenWorkerProcess:
             raise CutOffError("the work on this formula needed more than it may have, and was cut off") from None

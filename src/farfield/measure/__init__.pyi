@@ -1,3 +1,6 @@
+from .attended import ByAttention as ByAttention
+from .attended import agreement as agreement
+from .attended import by_attention as by_attention
 from .delta import Truncation as Truncation
 from .delta import truncation as truncation
 from .figures import paper_figure as paper_figure
@@ -14,17 +17,14 @@ from .models import Model as Model
 from .models import as_model as as_model
 from .perplexity import Evaluation as Evaluation
 from .perplexity import evaluate as evaluate
-from .receptive import ByAttention as ByAttention
-from .receptive import agreement as agreement
-from .receptive import by_attention as by_attention
 from .results import Score as Score
 from .rise import LEVEL as LEVEL
 from .rise import Extrapolation as Extrapolation
 from .rise import extrapolation as extrapolation
 from .rise import rises as rises
+from .segments import Text as Text
 from .speed import Speed as Speed
 from .speed import measure_speed as measure_speed
 from .statistics import rank_correlation as rank_correlation
 from .tails import replaced_tail as replaced_tail
 from .tails import tail_formula as tail_formula
-from .text import Text as Text

@@ -25,10 +25,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from farfield.measure.attended import blocks, by_distance
+from farfield.measure.cutting import certified_share, share_bound
 from farfield.measure.models import AttentionInputs, Model
-from farfield.measure.receptive import blocks, by_distance
-from farfield.measure.text import Text
-from farfield.measure.windows import certified_share, share_bound
+from farfield.measure.segments import Text
 
 CURVES = ("delta", "identity", "lost", "paper", "sharper", "radius", "spread", "certificate")
 

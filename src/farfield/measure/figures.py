@@ -11,11 +11,11 @@ import numpy as np
 from farfield.theory.figures import in_tokens, look, plain, save, style
 
 if TYPE_CHECKING:
+    from farfield.measure.attended import ByAttention
     from farfield.measure.delta import Truncation
     from farfield.measure.gradient import ByGradient
     from farfield.measure.needle import Needle
     from farfield.measure.perplexity import Evaluation
-    from farfield.measure.receptive import ByAttention
     from farfield.measure.speed import Speed
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from farfield.measure.attended import SHARES
 from farfield.measure.models import Model
-from farfield.measure.receptive import SHARES
-from farfield.measure.text import Text
+from farfield.measure.segments import Text
 from farfield.nn.denormals import flush_denormals
 from farfield.theory.fields.receptive import exact_epsilon
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farfield.measure.models import Model, as_model
-from farfield.measure.text import Text, spread
+from farfield.measure.segments import Text, spread
 from farfield.training.pretrained import load_network
 from farfield.training.runfolder import CONFIG, TOKENIZER, read_config, read_settings
 
@@ -77,7 +77,7 @@ def load_text(
     from farfield.data.corpus import open_corpus
     from farfield.data.tokenizer import byte_tokenizer, load_tokenizer, vocabulary_size
     from farfield.data.tokens import tokenize
-    from farfield.training.text import corpus_of
+    from farfield.training.run_text import corpus_of
 
     settings = settings_of(model.name)
     if corpus is None and settings is None:

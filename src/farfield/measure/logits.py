@@ -8,7 +8,7 @@ import torch
 
 from farfield.measure.inputs import AttentionInputs
 from farfield.measure.models import Model
-from farfield.measure.text import Text
+from farfield.measure.segments import Text
 
 
 def largest_logits(model: Model, text: Text, length: int, *, chunks: int = 1) -> list[float]:

@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from farfield.measure.cutting import receptive_fields
 from farfield.measure.models import Model, as_model
 from farfield.measure.predictions import head_of, joint_verdict, leak_beyond, mean_leak
-from farfield.measure.windows import receptive_fields
 
 KEYS = VALUES = 4
 ABLE = 0.9  # of the answers within the training length must be right, or nothing can be said

@@ -19,17 +19,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from farfield.measure.cutting import LostMass, trf_windows
 from farfield.measure.lengths import check_text, notes_on, parse_lengths, possible_lengths, training_length_of
 from farfield.measure.memory import memory_sentence
 from farfield.measure.models import Model, Window
 from farfield.measure.predictions import series_of
 from farfield.measure.protocols import Chunk, Known, non_overlapping, token_losses
-from farfield.measure.results import PROTOCOLS, VERSION, Condition, Score, Store
+from farfield.measure.results import PROTOCOLS, VERSION, Score, Store, Trial
 from farfield.measure.rise import LEVEL, Extrapolation, extrapolation
+from farfield.measure.segments import Text
 from farfield.measure.statistics import blocks_of, ratio_error
 from farfield.measure.tails import replaced_tail
-from farfield.measure.text import Text
-from farfield.measure.windows import LostMass, trf_windows
 
 NEAR = (5, 8)  # tokens seen: what the gain from context is compared with
 
@@ -137,7 +137,7 @@ def evaluate(
 def score_all(
     model: Model,
     text: Text,
-    conditions: Sequence[Condition],
+    conditions: Sequence[Trial],
     *,
     batch: int | None = None,
     out: Path | None = None,
@@ -180,7 +180,7 @@ def list_conditions(
     window: int | None,
     epsilon: str | float | Fraction | None,
     tails: Sequence[str] = (),
-) -> list[Condition]:
+) -> list[Trial]:
     """What is to be measured, length by length."""
     unknown = [p for p in protocols if p not in PROTOCOLS]
     if unknown:
@@ -202,19 +202,19 @@ def list_conditions(
     conditions = []
     for n in lengths:
         if "non-overlapping" in protocols or cuts or tails:
-            conditions.append(Condition(n, "non-overlapping"))
+            conditions.append(Trial(n, "non-overlapping"))
         if "sliding" in protocols:
-            conditions.append(Condition(n, "sliding", stride=stride or max(1, n // 2)))
-        conditions += [Condition(n, "windowed", window=cut, epsilon=share) for cut, share in cuts]
+            conditions.append(Trial(n, "sliding", stride=stride or max(1, n // 2)))
+        conditions += [Trial(n, "windowed", window=cut, epsilon=share) for cut, share in cuts]
         if n > (model.training_length or n):
-            conditions += [Condition(n, "tail", tail=tail) for tail in tails]
+            conditions += [Trial(n, "tail", tail=tail) for tail in tails]
     return conditions
 
 
 def measure(
     model: Model,
     segments: np.ndarray,
-    condition: Condition,
+    condition: Trial,
     batch: int | None = None,
     advance: Callable[[int], None] | None = None,
     known: Known | None = None,

@@ -16,8 +16,8 @@ from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.receptive import leak
 
 if TYPE_CHECKING:
+    from farfield.measure.attended import ByAttention
     from farfield.measure.models import Model
-    from farfield.measure.receptive import ByAttention
 
 FARTHEST = 10**15  # receptive fields beyond it are written as this
 NO_FORMULA = {"parameters": None, "verdict": "not-applicable", "horizon": None, "leak": None}

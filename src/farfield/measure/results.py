@@ -22,7 +22,7 @@ VERSION = 3  # of what is saved
 
 
 @dataclass(frozen=True)
-class Condition:
+class Trial:
     """One thing to measure: a protocol at a length, with its stride, its windows, or the tail of its bias."""
 
     length: int
@@ -107,7 +107,7 @@ class Store:
         except (ValueError, KeyError, TypeError):
             self.rows = []  # nothing there yet, or not ours
 
-    def find(self, condition: Condition) -> Score | None:
+    def find(self, condition: Trial) -> Score | None:
         return next((Score(**row) for row in self.rows if row["key"] == condition.key()), None)
 
     def add(self, score: Score) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from farfield.measure.lengths import training_length_of
 from farfield.measure.models import Model, Window
 from farfield.measure.protocols import Chunk, non_overlapping, sliding, token_losses
-from farfield.measure.text import Text
+from farfield.measure.segments import Text
 
 WINDOWS = (16, 32, 64, 128, 256, 512)  # the paper's (its 258 is a misprint, docs/errata.md E24)
 PAPER = {"sliding": 44.35, "non-overlapping": 1.0, "full": 1.0}

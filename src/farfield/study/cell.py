@@ -36,7 +36,7 @@ def find_cell(out: Path, key: str) -> Cell:
     """The cell of this key, of any plan that this folder has had."""
     cell = read_cell(out, key)
     if cell is None or cell.key != key:
-        raise ValueError(f"There is no cell {key!r} in the plan of {str(out)!r}.")
+        raise ValueError(f"There is no cell {key[:80]!r} in the plan of {str(out)!r}.")
     return cell
 
 
@@ -127,7 +127,7 @@ def _train(cell: Cell, run: Path, report: ProgressFile) -> Sequence[dict[str, An
 
 def prepare(cell: Cell) -> None:
     """Read the corpus of a cell once, so that the cells that share it do not all do it at the same time."""
-    from farfield.training.text import read_text
+    from farfield.training.run_text import read_text
 
     read_text(cell.settings, ("train", "valid", "test"), progress=False)
 

@@ -22,6 +22,7 @@ from farfield.reading import read_json
 from farfield.study.cell import RECORDS, SPEED, read_record
 from farfield.study.plan import TWINS, Plan
 from farfield.study.published import GROUPS, published_perplexities
+from farfield.study.schema import fits
 
 FILE = "study.json"
 PLAIN, SLIDING = "non-overlapping", "sliding"
@@ -204,29 +205,6 @@ def collect(plan: Plan, out: Path) -> Study:
     if not whole:
         raise ValueError(f"No run of this study is finished in {str(out)!r}: run it without --only first.")
     return Study(plan.preset, plan.corpora, plan.encodings, whole, read_speed(out), missing)
-
-
-def fits(record: dict[str, Any]) -> bool:
-    """Whether a record has what is read from it, with as many numbers as lengths."""
-    try:
-        count = len(record["lengths"])
-        tables = [record["perplexity"][PLAIN], record["perplexity"][SLIDING], record["stderr"], record["blocks"]]
-        for part in (record, record["control"]):
-            from_json(part["extrapolation"])
-            changes = [part["damage"], part["cut"]["change"], *(one["change"] for one in part["interventions"])]
-            if not all(isinstance(value, float | int) for value, _ in changes):
-                return False
-        return (
-            count > 0
-            and all(len(table) == count for table in tables)
-            and all(isinstance(tables[0][i], float | int) and tables[0][i] > 0 for i in (0, -1))
-            and len(record["extrapolation"]["lengths"]) == count
-            and all({"verdict", "leak", "horizon", "trf", "trf_of_rows", "erf"} <= set(h) for h in record["heads"])
-            and len(record["control"]["erf"]) == len(record["heads"])
-            and {"receptive", "truncation", "training_length", "machine", "seconds", "test"} <= set(record)
-        )
-    except (KeyError, TypeError, AttributeError, ValueError):
-        return False
 
 
 def read_speed(out: Path) -> dict[str, Any] | None:

@@ -124,17 +124,17 @@ def _scores(
 ) -> Scores:
     from farfield.measure.perplexity import score_all
     from farfield.measure.predictions import series_of
-    from farfield.measure.results import Condition
+    from farfield.measure.results import Trial
 
     base = model.training_length
     assert base is not None
     far = lengths[-1]
     biased = model.formula_of(0, 0) is not None
     tails = [tail for tail in how.tails if biased and tail not in ("cut", model.encoding)]
-    conditions = [Condition(n, "non-overlapping") for n in lengths]
-    conditions += [Condition(n, "sliding", stride=max(1, n // 2)) for n in how.lengths(base, how.sliding) if n < far]
-    conditions.append(Condition(far, "windowed", window=base))
-    conditions += [Condition(far, "tail", tail=tail) for tail in tails]
+    conditions = [Trial(n, "non-overlapping") for n in lengths]
+    conditions += [Trial(n, "sliding", stride=max(1, n // 2)) for n in how.lengths(base, how.sliding) if n < far]
+    conditions.append(Trial(far, "windowed", window=base))
+    conditions += [Trial(far, "tail", tail=tail) for tail in tails]
 
     def watch(label: str, done: int, total: int) -> None:
         if report is not None:

@@ -227,7 +227,7 @@ def read_cell(out: Path, key: str) -> Cell | None:
     """One cell, of the last plan of a folder or an earlier one."""
     path = out / CELLS / f"{key}.json"
     try:
-        if key == Path(key).name and path.is_file():
+        if key == Path(key).name and len(key) < 200 and path.is_file():
             return _read_cell(read_json(path), str(path))
     except (KeyError, TypeError, ValueError):
         pass

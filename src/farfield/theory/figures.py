@@ -5,6 +5,7 @@ Curves differ in line and marker before they differ in colour. matplotlib is imp
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,7 +85,13 @@ def save(figure: Any, *paths: str | Path) -> list[Path]:
     """Write a figure to each of these places, as PDF, PNG or SVG by its ending."""
     targets = [figure_path(path) for path in paths]
     for target in targets:
-        figure.savefig(target, bbox_inches="tight", metadata=_UNDATED[target.suffix.lower()])
+        kind = target.suffix.lower()
+        drawn = io.BytesIO()  # where a disk is full, matplotlib's own files end in errors of other kinds
+        figure.savefig(drawn, format=kind[1:], bbox_inches="tight", metadata=_UNDATED[kind])
+        try:
+            target.write_bytes(drawn.getvalue())
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(target)) from None
     return targets
 
 

@@ -23,6 +23,7 @@ from farfield.data.samples import Samples
 from farfield.head_parameters import said_slopes
 from farfield.training.checkpoint import run_lock
 from farfield.training.processes import Processes
+from farfield.training.run_text import read_text
 from farfield.training.runfolder import (
     CONFIG,
     ChangedRunError,
@@ -38,7 +39,6 @@ from farfield.training.runfolder import (
 )
 from farfield.training.settings import Settings
 from farfield.training.start import filled_in, first_weights, origin, other_model, stored_tokenizer
-from farfield.training.text import read_text
 from farfield.training.trackers import chosen_trackers, start_trackers, stop_trackers
 
 if TYPE_CHECKING:

@@ -108,7 +108,7 @@ class Settings(BaseModel):
     """Width of the hidden states."""
     heads: Size = 4
     """Attention heads."""
-    feed_forward: Size = 48
+    feed_forward: Size = 96
     """Width of the feed-forward layers."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of values that dropout removes."""
@@ -121,7 +121,7 @@ class Settings(BaseModel):
     """Samples in one update, over all processes."""
     micro_batch: Count | None = None
     """Samples that a process holds in memory at once; all of its share unless given."""
-    steps: Count = 1500
+    steps: Count = 1400
     """Number of updates."""
     learning_rate: Annotated[float, Field(gt=0)] = 3e-3
     """Peak learning rate."""
@@ -184,6 +184,16 @@ class Settings(BaseModel):
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas {self.betas} must be from 0 to below 1")
         return self
+
+    def sizes(self) -> dict[str, Any]:
+        """The sizes of the model, by their names in its configuration."""
+        return {
+            "hidden_size": self.width,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "intermediate_size": self.feed_forward,
+            "max_position_embeddings": self.length,
+        }
 
     def given(self) -> dict[str, Any]:
         """What was given, without what a preset filled in."""

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from farfield import zoo
+from farfield.nn.decoder.blocks import Dropout
 from farfield.nn.decoder.config import FarfieldConfig
-from farfield.nn.decoder.layers import Dropout
 from farfield.nn.decoder.loss import reference_loss, token_losses, vocabulary_loss
 from farfield.nn.decoder.model import FarfieldForCausalLM
 from farfield.training.settings import preset_settings

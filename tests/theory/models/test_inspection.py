@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import farfield
 from farfield.data.configurations import configuration_of
 from farfield.theory.models.architectures import ARCHITECTURES
-from farfield.theory.models.layers import Layer, exact_reach
+from farfield.theory.models.described import Layer, exact_reach
 
 _spec = importlib.util.spec_from_file_location("configurations", Path(__file__).parent / "configurations.py")
 assert _spec is not None
@@ -108,6 +109,17 @@ def test_chunks_of_llama_4_follow_its_layer_types() -> None:
     assert [(x.window, x.position) for x in found.model.layers] == [(8192, "rope"), (None, "rope")]
 
 
+@pytest.mark.parametrize(
+    ("encoding", "kind"),
+    [("inverse", "disperses"), ("inverse-log", "disperses"), ("-log(1 + t)", "disperses"), ("t", "undecided"),
+     ("type1", "windowed"), ("kerple-log", "undecided"), ("none", "disperses")],
+)  # fmt: skip
+def test_a_formula_of_our_own_has_one_of_the_three_answers(encoding, kind) -> None:
+    found = farfield.inspect({**GOOD, "model_type": "farfield", "encoding": encoding})
+    assert {x.kind for x in found.answers} == {kind}
+    assert ("not decided" in found.sentence) == (kind == "undecided")
+
+
 def test_a_soft_cap_is_called_useless() -> None:
     gemma = next(row.config for row in PUBLISHED if row.hub == "google/gemma-2-2b")
     found = farfield.inspect(gemma)
@@ -141,6 +153,32 @@ def test_the_reach_of_chunks_is_that_of_masks() -> None:
         i, j = np.arange(n)[:, None], np.arange(n)[None]
         mask = ((i >= j) & (i // c == j // c)).astype(int) @ mask
     assert exact_reach([Layer(1, "rope", 1, 1, 8, window=c, chunks=True)] * 3) == c == (mask > 0).sum(1).max()
+
+
+def test_slopes_that_are_learned_or_given_are_not_taken_for_alibis() -> None:
+    ours = {"model_type": "farfield", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
+    learned = {"start": [0.1, 1.0], "least": None, "most": None, "spread": True}
+    usual = farfield.inspect({**ours, "encoding": "alibi"}, logit_bound="1")
+    assert usual.model.layers[0].slopes[0] == Fraction(1, 4)
+    assert usual.json()["layers"][0]["answer"] == "windowed"
+    open_ = farfield.inspect({**ours, "encoding": "alibi", "encoding_parameters": {"k": learned}})
+    assert open_.model.layers[0].position == "-k*t"
+    assert open_.json()["layers"][0]["answer"] == "undecided"
+    bad = farfield.inspect({**ours, "encoding": "alibi", "encoding_parameters": {"k": "-1"}})
+    assert bad.json()["layers"][0]["answer"] == "undecided"
+    assert "not so in head 1, 2, 3, 4" in bad.json()["layers"][0]["why"]
+    some = farfield.inspect({**ours, "encoding": "-k*t", "encoding_parameters": {"k": ["1", "1/2", "0", "-1"]}})
+    assert "not so in head 3, 4" in some.json()["layers"][0]["why"]
+    own = farfield.inspect({**ours, "encoding": "-k*t", "encoding_parameters": {"k": [1, 2, 3, 4]}}, logit_bound="1")
+    assert own.json()["layers"][0]["certified_windows"][0] > own.json()["layers"][0]["certified_windows"][3]
+    kerple = farfield.inspect({**ours, "encoding": "kerple-log"}).json()["layers"][0]
+    assert kerple["answer"] == "undecided"
+    assert "p > 1" in kerple["why"]
+    how = {"family": "llama", "encoding": "-a*t", "parameters": {"a": "1/2"}, "shared": True}
+    replaced = farfield.inspect({**ours, "model_type": "farfield-replaced", "farfield": how})
+    assert replaced.json()["layers"][0]["answer"] == "windowed"
+    with pytest.raises(ValueError, match="names no encoding"):
+        farfield.inspect({**ours, "model_type": "farfield-replaced", "farfield": 3})
 
 
 UNKNOWN = [

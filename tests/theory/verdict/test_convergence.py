@@ -140,6 +140,10 @@ def test_the_horizon_of_sandwich(s, tokens, growth):
     assert horizon.growth == pytest.approx(growth, rel=1e-3)
 
 
+def test_a_weight_of_nothing_among_the_first_is_no_horizon():
+    assert check("weight: (1 + cos(pi*t))/(t + 1)").horizon is None
+
+
 def test_what_is_no_bias_is_answered_with_a_reason():
     for name in ("rope", "sinusoidal"):
         verdict = check(name)

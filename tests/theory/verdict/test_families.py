@@ -107,3 +107,20 @@ def test_the_same_is_said_in_every_process():
         for seed in ("1", "2")
     }
     assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("-(a*a+b*b)*t", "a**2 + b**2 > 0"),  # once "for every a, b"
+        ("-(a*a+b*b)*log(t+1)", "a**2 + b**2 > 1"),
+        ("-(abs(a)+abs(b))*t", "a != 0, or b != 0"),
+        ("-sqrt(a*b)*t", "a*b > 0 (it is undefined if a*b < 0)"),
+    ],
+)
+def test_a_sum_of_squares_may_be_0(text, condition):
+    assert check(text).condition == f"converges if and only if {condition}"
+
+
+def test_a_positive_fraction_is_positive_for_every_parameter():
+    assert check("-(1/(1+a*a))*sqrt(t)").condition == "converges for every a"

@@ -84,7 +84,7 @@ function next() {
     worker.terminate();
     ready = false;
     begin();
-    const words = `no answer within ${given.seconds} seconds, so the work on this formula was cut off; the command line has no such limit`;
+    const words = `no answer within ${given.seconds} seconds, so the work on this formula was cut off; the command line has as long as FARFIELD_TIME=600 gives it, in seconds`;
     reject(Object.assign(new Error(words), { late: true }));
   }, 1000 * given.seconds);
   worker.postMessage({ id: running.id, kind: running.kind, fields: running.fields });

@@ -16,8 +16,15 @@ Slack. L comes from a float32 kernel, so what is proven here rests on a lower bo
   block of at least 32 keys that is rescaled; a sum of N positive numbers errs by at most N*u in any order. Together:
   N * (2^-24 + 2^-23) + 2^-18 in the logarithm, for which N*2^-22 + 1e-5 stands;
 - the final logarithm errs by less than 4u*(|L| + 60).
-With lower precision of matrix products (TF32, bfloat16) u is 2^-8. Norms are rounded up (nn/norms.py). What remains is
-done in float64, with 1e-12 of each term for its own rounding.
+With lower precision of matrix products (TF32, bfloat16) u is 2^-8; the bias is rounded to float32 in every type. Norms
+are rounded up (nn/norms.py). What remains is done in float64, with 1e-12 of each term for its own rounding. A soft cap
+bounds every score, and its own arithmetic adds 4u*|score|; a sink is one more logit in L, without a value.
+
+Rounding. With every weight off by a factor within exp(+-s), s the slack, a mean of values of norm at most V moves by at
+most 2(exp(s) - 1)V/(2 - exp(s)), and the sums of weights and of weighted values err as above: 4(exp(s) - 1)V in all
+while s <= 1/4, and never more than 2V. In bfloat16 and float16 the weights and the output are rounded to the type, each
+by at most half a unit; what underflows is less than the smallest normal number for each key and component. Skipping
+inside a prompt (flash/skip.py) adds 2^-23 V, for which 2^-22 V stands.
 
 Shapes: B samples, H heads, M rows, A ages, D width of a head.
 """
@@ -55,10 +62,11 @@ class LargestNorms(NamedTuple):
 
 
 class RowBounds(NamedTuple):
-    """What is certain about each row: the share of attention lost, the change of the output, and its logit gap."""
+    """What is certain about each row: the share of attention lost, what moved the output, and its logit gap."""
 
     share: Float[Tensor, "B H M"]
-    change: Float[Tensor, "B H M"]
+    change: Float[Tensor, "B H M"]  # for exact arithmetic on both sides
+    rounding: Float[Tensor, "B H M"]  # by which the kernel's arithmetic can have moved the output besides
     gap: Float[Tensor, "B H M"]  # |q|*max|k|*scale - L of recent keys: with ln head, which window would be enough
 
 
@@ -73,8 +81,18 @@ def unit(x: Tensor) -> float:
 
 def slack(q: Tensor, score: Tensor, lse: Float[Tensor, "B H M"], kept: int) -> Float[Tensor, "B H M"]:
     """How much the log-sum-exp of a kernel can exceed the true one; `score` bounds every |q.k|*scale of the row."""
-    size = lse.abs() + 60
-    return unit(q) * ((q.shape[-1] * 1.01 + 5) * score + 9 * size) + kept * 2.0**-22 + 1e-5
+    size, bias = lse.abs() + 60, max(unit(q), 2.0**-24)
+    return unit(q) * (q.shape[-1] * 1.01 + 8) * score + bias * (score + 9 * size) + kept * 2.0**-22 + 1e-5
+
+
+def rounding_of(q: Tensor, slack: Tensor, value: Tensor, kept: int) -> Float[Tensor, "B H M"]:
+    """How far the kernel's arithmetic can move an output, given the slack of its logits and the longest value."""
+    kind = torch.finfo(q.dtype)
+    cast = kind.eps if q.dtype in (torch.bfloat16, torch.float16) else 0.0  # twice half a unit
+    moved = torch.where(slack <= 0.25, 4 * torch.expm1(slack), 2.0).clamp(max=2.0)
+    hidden = q.shape[-1] ** 0.5 * (kept * torch.finfo(torch.float32).tiny + kind.tiny)  # of products, of the output
+    lost = kept * kind.tiny if cast else 0.0  # weights that underflow
+    return (value * (moved + cast + lost + 2.0**-22) + hidden) * (1 + 1e-9)
 
 
 def certify(
@@ -86,20 +104,25 @@ def certify(
     log_head: Float[Tensor, "H 1"],
     log_tail: Float[Tensor, "H 1"],
     log_old: Float[Tensor, "A H 1"],
+    softcap: float | None = None,
 ) -> RowBounds:
     """The certificate of every row; 0 for rows before which nothing was dropped, 1 where nothing is known.
 
     kept: keys that a row sees at most. log_head, log_tail: from theory.truncation.log_sums, for a window that every
-    row with dropped keys sees in full; log_old: the same sum from the least distance of each age on.
+    row with dropped keys sees in full; log_old: the same sum from the least distance of each age on. softcap bounds
+    every score; a sink is part of lse.
     """
+    cap = float("inf") if softcap is None else softcap * (1 + 1e-6)  # the kernel's tanh may round up
     query = upper_norm(q) * (abs(scale) * (1 + 1e-9))
     score = query * norms.any_key
     lse = lse.double()
-    low = lse - slack(q, score, lse, kept)
+    off = slack(q, score, lse, kept)
+    low = lse - off
+    score = score.clamp(max=cap)
     # every score is at least -|q|*max|k|*scale: so L is at least ln head minus that (the bound before inference)
     low = torch.where(norms.dropped, torch.maximum(low, log_head - score), low)
     # lately dropped keys from the window on, older ones from farther on; or all of them at once from the window on
-    far, old = query * norms.far_key, query * norms.old_key
+    far, old = (query * norms.far_key).clamp(max=cap), (query * norms.old_key).clamp(max=cap)
     largest = torch.maximum(far, old.amax(0))
     total = torch.logaddexp(far + log_tail, (old + log_old[:, None]).logsumexp(0))
     total = torch.minimum(total, largest + log_tail)
@@ -109,4 +132,6 @@ def certify(
     share = torch.where(norms.dropped, share, 0.0)
     # An average of values is no longer than the longest of them. 0 times infinity: nothing was lost.
     change = torch.where(share > 0, share * ((norms.any_value + norms.far_value) * (1 + 1e-9)), 0.0)
-    return RowBounds(share, torch.where(change.isnan(), float("inf"), change), query * norms.recent_key - low)
+    rounding = rounding_of(q, off, norms.any_value, kept)
+    change, rounding = (torch.where(x.isnan(), float("inf"), x) for x in (change, rounding))
+    return RowBounds(share, change, rounding, (query * norms.recent_key).clamp(max=cap) - low)

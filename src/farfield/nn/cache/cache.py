@@ -91,12 +91,17 @@ class BoundedCache(Cache):
         layer: int,
         mask: Bool[Tensor, "B N"] | None = None,
         scale: float | None = None,
+        sink: Float[Tensor, " H"] | None = None,
+        softcap: float | None = None,
     ) -> Float[Tensor, "B H M D"]:
-        """Attention of new tokens in one layer; the mask is true for a sample's tokens, which padding may precede."""
+        """Attention of new tokens in one layer; the mask is true for a sample's tokens, which padding may precede.
+
+        A sink or a soft cap, as in `attention`, must be the same in every call: the certificate rests on them.
+        """
         if layer == 0:  # the mask is the same for all layers
             self._note(mask, self.get_seq_length(), q.shape[2])
         scale = q.shape[3] ** -0.5 if scale is None else scale
-        return self.layers[layer].attend(q, k, v, scale)
+        return self.layers[layer].attend(q, k, v, scale, sink, softcap)
 
     def _note(self, mask: Tensor | None, before: int, new: int) -> None:
         """Remember where each sample begins, until every sample has begun."""
@@ -171,6 +176,7 @@ class BoundedCache(Cache):
                 float(layer.certificate.share[h]),
                 float(layer.certificate.change[h]),
                 int(layer.certificate.over[h]),
+                float(layer.certificate.rounding[h]),
             )
             for layer in self.layers
             for h in range(self.biases.heads)

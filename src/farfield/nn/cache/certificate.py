@@ -18,7 +18,11 @@ class CertificateError(RuntimeError):
 
 @dataclass(frozen=True)
 class CertificateRow:
-    """What is certain about one head: no token lost more than `share` of its attention, nor was moved by `change`."""
+    """What is certain about one head: no token lost more than `share` of its attention.
+
+    Its output is within `change` plus `rounding` of exact attention to every key: what dropped keys moved, and what the
+    kernel's arithmetic can have moved besides; None where attention is the model's own.
+    """
 
     layer: int
     head: int
@@ -26,6 +30,7 @@ class CertificateRow:
     share: float
     change: float
     over: int  # tokens whose certified share exceeded epsilon
+    rounding: float | None = None
 
 
 @dataclass(frozen=True)
@@ -55,4 +60,7 @@ class CertificateTable:
         lines = [f"{'layer':>5} {'head':>5} {'window':>8} {'share <=':>10} {'change <=':>10} {'over':>6}"]
         lines += [f"{r.layer:5} {r.head:5} {r.window:8} {r.share:10.2e} {r.change:10.2e} {r.over:6}" for r in self.rows]
         said = "holds" if self.holds else "was exceeded"
-        return "\n".join([*lines, f"epsilon {self.epsilon:g} {said} over {self.tokens} tokens; {SCOPE}"])
+        lines += [f"epsilon {self.epsilon:g} {said} over {self.tokens} tokens; {SCOPE}"]
+        if (rounding := max((r.rounding or 0.0 for r in self.rows), default=0.0)) > 0:
+            lines += [f"rounding can have moved no output by more than {rounding:.2e} besides"]
+        return "\n".join(lines)

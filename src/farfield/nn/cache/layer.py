@@ -24,7 +24,7 @@ from farfield.nn.cache.certificate import CertificateError, CertificateWarning
 from farfield.nn.cache.heads import HeadGroup, grouped
 from farfield.nn.cache.history import AGES, NormHistory
 from farfield.nn.cache.ring import doubled_line, mask_at
-from farfield.nn.cache.running import RunningCertificate
+from farfield.nn.cache.running_certificate import RunningCertificate
 from farfield.nn.norms import upper_norm
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class NewTokens(NamedTuple):
     v: Float[Tensor, "B H M D"]
     scale: float
     history: NormHistory
+    sink: Float[Tensor, " H"] | None
+    softcap: float | None
 
 
 class BoundedLayer(CacheLayerMixin):
@@ -70,7 +72,9 @@ class BoundedLayer(CacheLayerMixin):
         self.history: NormHistory | None = None  # known when the first token comes
 
     # ---------------------------------------------------------------------------------------------- attention
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> Float[Tensor, "B H M D"]:
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float, sink: Tensor | None = None, softcap: float | None = None
+    ) -> Float[Tensor, "B H M D"]:
         """Attention of new tokens to what is kept and to themselves; then they are kept too."""
         history = self._accept(q, k)
         k, v = k.detach(), v.detach()
@@ -78,7 +82,7 @@ class BoundedLayer(CacheLayerMixin):
         a = 0
         while a < q.shape[2]:
             b = a + min(q.shape[2] - a, self._rows_at_once())
-            parts.append(self._rows(q[:, :, a:b], k[:, :, a:b], v[:, :, a:b], scale, history))
+            parts.append(self._rows(NewTokens(q[:, :, a:b], k[:, :, a:b], v[:, :, a:b], scale, history, sink, softcap)))
             a = b
         return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
 
@@ -118,8 +122,9 @@ class BoundedLayer(CacheLayerMixin):
         """Whether these heads have dropped nothing yet."""
         return group.ring.held == self.count
 
-    def _rows(self, q: Tensor, k: Tensor, v: Tensor, scale: float, history: NormHistory) -> Tensor:
+    def _rows(self, tokens: NewTokens) -> Tensor:
         """The next few tokens: output, certificate, and what follows from it."""
+        q, k, v, scale, history, sink, softcap = tokens
         batch, heads, new, _ = q.shape
         real = self._real(self.count, new)
         with torch.no_grad():
@@ -131,11 +136,13 @@ class BoundedLayer(CacheLayerMixin):
         out = torch.empty_like(q)
         lse = q.new_empty(batch, heads, new, dtype=torch.promote_types(q.dtype, torch.float32))
         log_head = lse.new_empty(heads, new)  # of the keys that each row sees: what the gap is counted from
-        run = self._step if new == 1 and q.device.type == "cpu" else self._many
+        plain = sink is None and softcap is None  # which the kernel of one token knows nothing of
+        run = self._step if new == 1 and q.device.type == "cpu" and plain else self._many
         kept = 1
         for group in self.groups:
-            tokens = NewTokens(group.of(q), group.of(k), group.of(v), scale, history)
-            o, norm, head = run(group, tokens, norms)
+            own = None if sink is None else sink[group.at]
+            part = tokens._replace(q=group.of(q), k=group.of(k), v=group.of(v), sink=own)
+            o, norm, head = run(group, part, norms)
             out[:, group.at], lse[:, group.at], log_head[group.at] = o, norm.detach(), head.to(lse.dtype)
             kept = max(kept, group.ring.held + new - 1)
         self.count += new
@@ -143,7 +150,7 @@ class BoundedLayer(CacheLayerMixin):
             for group in self.groups:
                 if not self._whole(group):
                     self._prove(group)
-            bounds = self.certificate.bounds(q, scale, lse, kept, norms)
+            bounds = self.certificate.bounds(q, scale, lse, kept, norms, softcap)
             self._follow(self.certificate.take(bounds, log_head, real))
             for group in self.groups:
                 if group.dropped >= group.span:  # whatever was dropped before has moved that much away
@@ -198,7 +205,8 @@ class BoundedLayer(CacheLayerMixin):
         real = self._real(first, n)
         out, lse = attention(
             new.q, keys, values, torch.nn.functional.pad(bias, (0, n - window)), window=window, scale=new.scale,
-            mask=None if real is None else real[:, 0].expand(len(keys), n), return_lse=True,
+            mask=None if real is None else real[:, 0].expand(len(keys), n), sink=new.sink, softcap=new.softcap,
+            return_lse=True,
         )  # fmt: skip
         row = torch.arange(n - held, device=keys.device)
         last = row + held - ring.window if ring.window < n else row - n  # the last key that the row does not see

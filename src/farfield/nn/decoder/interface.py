@@ -53,16 +53,18 @@ def attend(
     if not kwargs.get("is_causal", getattr(module, "is_causal", True)):
         raise ValueError("attn_implementation='farfield' is causal; this layer is not")
     more: DistanceBias | None = getattr(module, "farfield_bias", None)
-    if (cache := getattr(more, "cache", None)) is not None:
-        k, v = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
-        out = cache.attend(query, k, v, module.layer_idx, cache.given_mask, scaling)
-        return out.transpose(1, 2).contiguous(), None
     keys = key.shape[2]
     window, sink, bias = sliding_window, s_aux, None
     if more is not None:
         if more.window is not None:
             window = more.window if window is None else min(window, more.window)
         sink = sink if more.sink is None else more.sink
+        if (cache := getattr(more, "cache", None)) is not None:
+            if window is not None:
+                raise ValueError(f"a bounded cache chooses its own windows, but this layer has one of {window} tokens")
+            k, v = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
+            out = cache.attend(query, k, v, module.layer_idx, cache.given_mask, scaling, sink, softcap)
+            return out.transpose(1, 2).contiguous(), None
         bias = None if more.bias is None else more.bias(keys).to(query.device)
     mask = token_mask(attention_mask, query.shape[2], keys)
     out = attention(query, key, value, bias, window=window, mask=mask, sink=sink, softcap=softcap, scale=scaling)

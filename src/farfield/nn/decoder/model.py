@@ -29,10 +29,10 @@ from transformers.modeling_utils import PreTrainedModel
 
 from farfield.nn.bias import Bias, T5Bias, start
 from farfield.nn.decoder import interface as interface  # makes attn_implementation='farfield' known
+from farfield.nn.decoder.blocks import DecoderLayer, Dropout, Placement, Window
+from farfield.nn.decoder.blocks import Position as Position
 from farfield.nn.decoder.caches import tokens_in
 from farfield.nn.decoder.config import FarfieldConfig
-from farfield.nn.decoder.layers import DecoderLayer, Dropout, Placement, Window
-from farfield.nn.decoder.layers import Position as Position
 from farfield.nn.decoder.loss import token_losses, vocabulary_loss
 from farfield.nn.decoder.model_inputs import check_targets, packed_positions, packed_texts, token_mask
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from farfield.study.collected import Study
+from farfield.study.figures.by_head import attention_by_distance, fields_compared, hypothesis
 from farfield.study.figures.canvas import Figure, one_panel_a_row
 from farfield.study.figures.curves import close_up, perplexity_curves
 from farfield.study.figures.doses import dose_response, prediction
-from farfield.study.figures.heads import attention_by_distance, fields_compared, hypothesis
 from farfield.study.figures.inference import ways_of_inference
 from farfield.study.figures.theory import heat_maps, partial_sums, receptive_fields, reweighting
 from farfield.study.figures.training import training_loss

@@ -22,7 +22,12 @@ _FAR = 10**6  # gamma of anything beyond is only known to be large
 
 def atan_range(x: Interval) -> Interval:
     """atan of an interval."""
-    return monotone(arb.atan, x, (-2, 2))
+    half = (arb.pi() / 2).upper()
+    low, high = (
+        x.low.atan().lower() if x.low.is_finite() else -half,
+        x.high.atan().upper() if x.high.is_finite() else half,
+    )
+    return Interval(low, high)
 
 
 def erf_range(x: Interval) -> Interval:

@@ -1,7 +1,8 @@
 """Whether a certificate survives constants that are known to some bits only: where they must cancel, it does not.
 
-The Coq library keeps rational coefficients exactly and holds others in intervals: log(3*t + 1) is ln t + [ln 3] + ...
-So the difference of log(3*t + 2)**2 and log(3*t + 1)**2 is not known to be small there, and no claim about it holds.
+The Coq library keeps rational numbers, their powers and their logarithms exactly and holds other constants in
+intervals: log(pi*t + 1) is ln t + [ln pi] + ... So the difference of log(pi*t + 2)**2 and log(pi*t + 1)**2 is not known
+to be small there, and no claim about it holds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from flint import arb, ctx
 
 from farfield.formula import Formula, Node, build
 from farfield.formula.algebras import exact_value
+from farfield.theory.coq.affine import line_of
 
 _BITS = 36  # of a constant; somewhat fewer than Coq's
 _PRECISION = 3000
@@ -65,11 +67,12 @@ def _blurred(node: Node) -> Node:
 
 
 def _irrational(node: Node) -> bool:
-    """Whether it is a*t + b with another slope than 0 and 1, so that a logarithm or a root of the slope comes in."""
-    if node.free() != {"t"}:
-        return False
-    values = [exact_value(node, {"t": Fraction(t)}) for t in (5, 6, 8)]
-    if None in values:
-        return False
-    a, b, c = (Fraction(v) for v in values if v is not None)
-    return c - b == 2 * (b - a) and b - a not in (0, 1)
+    """Whether it is a*t + b with a slope whose logarithm and roots the library does not keep exactly."""
+    line = line_of(node)
+    return line is not None and "t" in node.free() and not _product_of_powers(line[1])
+
+
+def _product_of_powers(node: Node) -> bool:
+    """Whether it is made of rational numbers by products and powers."""
+    parts = node.op in ("*", "/", "neg", "sqrt", "**") and all(map(_product_of_powers, node.args))
+    return parts or exact_value(node, {}) is not None

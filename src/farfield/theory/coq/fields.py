@@ -15,14 +15,16 @@ from flint import arb, ctx, fmpq
 
 from farfield.formula import Formula, Node, build
 from farfield.formula.algebras import ball_value, exact_value
+from farfield.theory.coq.affine import line_of
 from farfield.theory.coq.terms import ATOM, Term, nat, rational, weight_term, wrapped
 from farfield.theory.errors import OutsideCoqError
 
 MOST_DIGITS = 100  # of a receptive field
 TERMS = (30, 100, 300, 1000, 3000)  # that Coq may add up
 MOST_TERMS = 4096
-ZERO, ONE = build.ZERO, build.ONE
-Line = tuple[Node, Node]  # c and d of c + d*t
+POWERS = 12  # of 1/t in the tail of type 1; proofs/QuadraticTrf.v says the same
+ZERO = build.ZERO
+Bounds = tuple[arb, arb]
 Tactic = Callable[[Fraction, int], str | None]  # for an epsilon and its field; None where the proof would not succeed
 
 
@@ -64,40 +66,6 @@ def _tactic(formula: Formula) -> Tactic:
 
 
 # ------------------------------------------------------------------------------------------------------------- shapes
-def _line(node: Node) -> Line | None:
-    """c and d of an expression c + d*t."""
-    if "t" not in node.free():
-        return node, ZERO
-    if node.op == "name":
-        return ZERO, ONE
-    parts = [_line(a) for a in node.args]
-    if any(part is None for part in parts):
-        return None
-    lines = [part for part in parts if part is not None]
-    if node.op == "neg":
-        return build.negative(lines[0][0]), build.negative(lines[0][1])
-    if node.op in ("+", "-"):
-        (a, b), (c, d) = lines
-        sign = build.negative if node.op == "-" else _same
-        return build.total([a, sign(c)]), build.total([b, sign(d)])
-    if node.op in ("*", "/"):
-        (a, b), (c, d) = lines
-        if d == ZERO:
-            join = build.quotient if node.op == "/" else _product
-            return join(a, c), join(b, c)
-        if node.op == "*" and b == ZERO:
-            return _product(a, c), _product(a, d)
-    return None
-
-
-def _same(node: Node) -> Node:
-    return node
-
-
-def _product(a: Node, b: Node) -> Node:
-    return ZERO if ZERO in (a, b) else build.product([a, b])
-
-
 def _scaled_log(node: Node) -> tuple[Fraction, Node] | None:
     """p and x of -p*log(x), p rational."""
     if node.op == "log":
@@ -136,7 +104,7 @@ def _bits(tokens: int) -> int:
 
 # ----------------------------------------------------------------------------------------------------------- the proofs
 def _alibi(node: Node) -> Tactic | None:
-    line = _line(node)
+    line = line_of(node)
     if line is None or exact_value(line[0], {}) != 0:
         return None
     slope = build.negative(line[1])
@@ -162,7 +130,7 @@ def _window(node: Node) -> Tactic | None:
 
 def _power_law(node: Node) -> Tactic | None:
     found = _scaled_log(node)
-    line = None if found is None else _line(found[1])
+    line = None if found is None else line_of(found[1])
     if found is None or line is None:
         return None
     p, (c, d) = found[0], line
@@ -173,20 +141,34 @@ def _power_law(node: Node) -> Tactic | None:
     def term(t: int) -> arb:
         return _ball(t + ratio) ** -_ball(p)
 
-    def low(j: int) -> arb:
-        y = _ball(j + ratio - Fraction(1, 2))
-        return y ** _ball(1 - p) / _ball(p - 1) - _ball(p / 24) * y ** _ball(-p - 1)
-
-    def high(j: int) -> arb:
-        y = _ball(j + ratio - Fraction(1, 2))
-        return low(j) + _ball(Fraction(7, 5760) * p * (p + 1) * (p + 2)) * y ** _ball(-p - 3)
-
     def tactic(epsilon: Fraction, n: int) -> str | None:
-        terms = _enough(term, low, high, 1, epsilon, n)
+        terms = _enough(term, lambda j: _power_tail(p, j + ratio - Fraction(1, 2)), 1, epsilon, n)
         numbers = f"{_real(p)} {_term(c)} {_term(d)} {_q(p)} {_q(ratio)}"
         return None if terms is None else f"field_of_power {numbers} {nat(terms)} {_bits(n)}%positive"
 
     return tactic
+
+
+def _power_tail(p: Fraction, y: Fraction) -> Bounds:
+    """Bounds for the sum of (y + 1/2 + i)**-p, those of proofs/PowerTails.v."""
+    x = _ball(y)
+    low = x ** _ball(1 - p) / _ball(p - 1) - _ball(p / 24) * x ** _ball(-p - 1)
+    return low, low + _ball(Fraction(7, 5760) * p * (p + 1) * (p + 2)) * x ** _ball(-p - 3)
+
+
+def _quadratic_tail(c2: Fraction, j: int) -> Bounds:
+    """Bounds for the sum of 1/(t**2 + c2) from j on: the better of those of proofs/Quadratic{Trf,Tails}.v."""
+    low, high = (_arc(c2 + Fraction(1, 4), j), _arc(c2, j))
+    powers = [_power_tail(Fraction(2 * i + 2), j - Fraction(1, 2)) for i in range(POWERS + 1)]
+    least, most = arb(0), powers[-1][1]
+    for below, above in reversed(powers[:-1]):
+        least, most = below - _ball(c2) * most, above - _ball(c2) * least
+    return low.max(least), high.min(most)
+
+
+def _arc(inside: Fraction, j: int) -> arb:
+    root = _ball(inside).sqrt()
+    return (root / _ball(j - Fraction(1, 2))).atan() / root
 
 
 def _type1(node: Node) -> Tactic | None:
@@ -196,7 +178,7 @@ def _type1(node: Node) -> Tactic | None:
     one, square = found[1].args
     if exact_value(one, {}) != 1 or square.op != "**" or exact_value(square.args[1], {}) != 2:
         return None
-    line = _line(square.args[0])
+    line = line_of(square.args[0])
     if line is None or exact_value(line[0], {}) != 0:
         return None
     k, k2 = line[1], _square(line[1])
@@ -205,19 +187,8 @@ def _type1(node: Node) -> Tactic | None:
     c2 = 1 / k2
     first = isqrt(-(-(8 * c2 + 1) // 8)) + 1  # its square is at least c2 + 1/8
 
-    def arc(inside: Fraction, j: int) -> arb:
-        root = _ball(inside).sqrt()
-        return (root / _ball(j - Fraction(1, 2))).atan() / root
-
     def tactic(epsilon: Fraction, n: int) -> str | None:
-        terms = _enough(
-            lambda t: 1 / _ball(t * t + c2),
-            lambda j: arc(c2 + Fraction(1, 4), j),
-            lambda j: arc(c2, j),
-            first,
-            epsilon,
-            n,
-        )
+        terms = _enough(lambda t: 1 / _ball(t * t + c2), lambda j: _quadratic_tail(c2, j), first, epsilon, n)
         if terms is None:
             return None
         return f"field_of_type1 {_term(k)} {_q(c2)} {first}%Z {nat(terms)} {_bits(n)}%positive"
@@ -235,9 +206,8 @@ def _square(k: Node) -> Fraction | None:
 
 
 def _enough(
-    term: Callable[[int], arb], low: Callable[[int], arb], high: Callable[[int], arb],
-    first: int, epsilon: Fraction, n: int,
-) -> int | None:  # fmt: skip
+    term: Callable[[int], arb], tail: Callable[[int], Bounds], first: int, epsilon: Fraction, n: int
+) -> int | None:
     """How many terms settle the field n, by the comparisons of proofs/TailCheck.v; None if none of TERMS does."""
     with ctx.workprec(_bits(n) - 10):
         e = _ball(epsilon)
@@ -245,11 +215,11 @@ def _enough(
             heads = [arb(0)]
             for t in range(count):
                 heads.append(heads[-1] + term(t))
-            least, most = heads[-1] + low(count), heads[-1] + high(count)
+            least, most = (heads[-1] + bound for bound in tail(count))
             if n <= count:
                 settled = (1 - e) * most < heads[n] and (1 - e) * least >= heads[n - 1]
             else:
-                settled = high(n) < e * least and low(n - 1) >= e * most
+                settled = tail(n)[1] < e * least and tail(n - 1)[0] >= e * most
             if settled:
                 return count
     return None

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from farfield.formula import Formula, parse
 from farfield.theory.checker.examination import examine
 from farfield.theory.checker.wording import wording
-from farfield.theory.coq.cancellation import needs_cancellation
+from farfield.theory.coq.certificates import COMPOSITE, bound_term, tree_term
 from farfield.theory.coq.families import family_theorem
-from farfield.theory.coq.terms import nat, rational, weight_term, wrapped
+from farfield.theory.coq.terms import nat, weight_term, wrapped
 from farfield.theory.errors import OutsideCoqError
 
 LIBRARY_VERSION = "1.0"  # of proofs/; Version.v says the same, and a test compares them
 BITS = 40  # of the checker's intervals
-_CLAIMS = {"upper": "Upper", "lower": "Lower", "finite": "Finite_support"}
-_MISSING = {
-    "mean": "its certificate compares a wave with its mean value, which the Coq library does not treat",
-    "sum": "its certificate treats the summands of the weight one by one, which the Coq library does not do",
-    "part": "its certificate treats the summands of the weight one by one, which the Coq library does not do",
-    "classes": "its certificate treats residue classes of distances one by one, which the Coq library does not do",
-    "sparse": "its certificate treats a sparse set of distances apart, which the Coq library does not do",
-}
 _HEADER = f"""\
 (* Written by Farfield. Needs version {LIBRARY_VERSION} of Farfield's Coq library, and Coq 8.16 with two libraries:
      apt install coq libcoq-coquelicot libcoq-interval make
@@ -47,7 +38,12 @@ def file_text(blocks: list[str], names: list[str] | None = None) -> str:
 
 
 def verdict_block(
-    text: str, verdict: str, condition: str | None, certificate: Mapping[str, Any] | None, start: int
+    text: str,
+    verdict: str,
+    condition: str | None,
+    certificate: Mapping[str, Any] | None,
+    start: int,
+    envelope: Mapping[str, Any] | None = None,
 ) -> str:
     """The definitions and theorems for one verdict; OutsideCoqError says in one sentence why there are none."""
     if verdict not in ("converges", "diverges"):
@@ -56,55 +52,72 @@ def verdict_block(
     formula = parse(text)
     try:
         if formula.is_class:
-            raise OutsideCoqError("it is a class of biases, and a file speaks of one bias")
-        if formula.parameters:
-            statement, proof = family_theorem(formula, str(condition), start)
-            return f"(* {text}\n   {condition} *)\n{wrapped(statement)}\n{proof}\n"
-        return _concrete(formula, verdict, certificate, start)
+            return _class(formula, verdict, condition, start, envelope or {})
+        return _single(formula, verdict, condition, certificate, start)
     except OutsideCoqError as error:
         raise OutsideCoqError(f"no Coq proof can be written for {text[:80]}: {error}") from None
+
+
+def _single(
+    formula: Formula, verdict: str, condition: str | None, certificate: Mapping[str, Any] | None, start: int
+) -> str:
+    if formula.parameters:
+        statement, proof = family_theorem(formula, str(condition), start)
+        return f"(* {formula.text()}\n   {condition} *)\n{wrapped(statement)}\n{proof}\n"
+    return _concrete(formula, verdict, certificate, start)
+
+
+def _class(formula: Formula, verdict: str, condition: str | None, start: int, envelope: Mapping[str, Any]) -> str:
+    """The verdict on the upper envelope of a class of biases, and what follows for all of them."""
+    if envelope.get("upper") is None:
+        raise OutsideCoqError("nothing bounds this class of biases from above")
+    if verdict == "diverges" and not envelope["exact"]:
+        raise OutsideCoqError("no bias of the class attains its upper envelope, whose sum diverges")
+    upper = parse(envelope["upper"])
+    block = _single(upper, verdict, condition, envelope["certificate"], start)
+    if verdict == "converges" and not upper.parameters and not start:
+        block += "Theorem class : window_below b.\nProof. below sum. Qed.\n"
+    member = "" if verdict == "converges" else ", and one of them attains it"
+    return f"(* every bias of {formula.text()}\n   is at most {upper.text()}{member} *)\n{block}"
 
 
 def _concrete(formula: Formula, verdict: str, certificate: Mapping[str, Any] | None, start: int) -> str:
     if certificate is not None and certificate["claim"] == "part":
         part = certificate["part"]  # a bound of one summand from below is one of the sum
-        certificate = part if examine(formula, verdict, part, start=start) else certificate
-    claim, term = certificate_term(certificate), weight_term(formula)
-    assert certificate is not None
-    if needs_cancellation(formula, certificate):
-        raise OutsideCoqError("logarithms or roots of its slopes must cancel exactly, and Coq has them as intervals")
+        whole = part["claim"] == "lower" and examine(formula, verdict, part, start=start)
+        certificate = part if whole else certificate
+    if certificate is None:
+        raise OutsideCoqError("it has no certificate")
+    term = weight_term(formula)
     series = "b" if not start else f"(fun n => b ({nat(start)} + n)%nat)"
     no = "" if verdict == "converges" else "~ "
+    composite = certificate["claim"] in COMPOSITE
+    said, *middle, tactic = (
+        _by_tree(formula, verdict, certificate, start) if composite else _by_bound(formula, certificate)
+    )
     lines = [
-        f"(* {formula.text()}{'' if not start else f', from t = {start}'}\n   {verdict}: {wording(certificate)} *)",
+        f"(* {formula.text()}{'' if not start else f', from t = {start}'}\n   {verdict}: {said} *)",
         wrapped(f"Definition b (t : nat) : R := {term}."),
-        f"Definition claim : certificate := {claim}.",
-        f"Theorem certificate_holds : certifies claim b.\nProof. certify {BITS}%positive. Qed.",
-        f"Theorem sum : {no}ex_series {series}.\nProof. verdict certificate_holds. Qed.",
+        *middle,
+        f"Theorem sum : {no}ex_series {series}.\nProof. {tactic}. Qed.",
     ]
     if not formula.weight and not start and term.startswith("exp "):
         lines.append(f"Theorem attention : {no}windowed R_NormedModule b.\nProof. windows sum. Qed.")
     return "\n".join(lines) + "\n"
 
 
-def certificate_term(certificate: Mapping[str, Any] | None) -> str:
-    """The certificate as a value of Coq."""
-    if certificate is None:
-        raise OutsideCoqError("it has no certificate")
-    kind = certificate["claim"]
-    if kind not in _CLAIMS:
-        raise OutsideCoqError(_MISSING.get(kind, f"certificates of the kind {kind!r} are not known to the Coq library"))
-    numbers = [Fraction(certificate.get(key, 0)) for key in ("exponent", "ln_constant")]
-    depth = int(certificate.get("depth", 0))
-    return f"Certificate {_CLAIMS[kind]} {depth} {' '.join(map(_q, numbers))} {_place(str(certificate['from']))}"
+def _by_bound(formula: Formula, certificate: Mapping[str, Any]) -> tuple[str, ...]:
+    """The certificate in words, what Coq must know before the verdict, and the tactic of the verdict."""
+    return (
+        str(wording(certificate)),
+        f"Definition claim : certificate := {bound_term(formula, certificate)}.",
+        f"Theorem certificate_holds : certifies claim b.\nProof. certify {BITS}%positive. Qed.",
+        "verdict certificate_holds",
+    )
 
 
-def _q(value: Fraction) -> str:
-    text = rational(value)
-    return f"({text})" if text.startswith("-") else text
-
-
-def _place(text: str) -> str:
-    nesting = text.count("exp(")
-    inner = text.removeprefix("exp(" * nesting).rstrip(")")
-    return "(Exp_of " * nesting + f"(At {int(inner)})" + ")" * nesting
+def _by_tree(formula: Formula, verdict: str, certificate: Mapping[str, Any], start: int) -> tuple[str, ...]:
+    """The same for a certificate that is made of certificates."""
+    said = {"classes": "by residue classes", "sum": "by its summands", "part": "by one summand"}[certificate["claim"]]
+    claim = wrapped(f"Definition claim : tree := {tree_term(formula, verdict, certificate, start)}.")
+    return said, claim, f"made claim {BITS}%positive"

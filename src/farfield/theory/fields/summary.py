@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farfield.theory.budget import TimeUpError, time_limit
-from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.errors import DivergenceError, UndecidedError, ZeroWeightsError
 from farfield.theory.fields.law import law
 from farfield.theory.fields.layers import Mixture, model_reach
 from farfield.theory.fields.receptive import digits, exact_epsilon, leak, reach, tokens
@@ -319,8 +319,8 @@ def _try(seen: Summary, ask: Any) -> Any:
     """An answer, or a note that says why there is none."""
     try:
         return ask()
-    except (DivergenceError, UndecidedError) as error:
-        seen.notes.append(str(error))
+    except (DivergenceError, UndecidedError, ZeroWeightsError) as error:
+        seen.notes += [str(error)] if str(error) not in seen.notes else []
         return None
 
 

@@ -10,7 +10,7 @@ from functools import cache
 from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.windows import smallest_window, weights_of
-from farfield.theory.models.layers import Layer
+from farfield.theory.models.described import Layer
 from farfield.theory.verdict.convergence import check
 from farfield.zoo import Value, find
 
@@ -68,11 +68,24 @@ def _formula(layer: Layer, epsilon: str | float | Fraction, logit_bound: str | f
     found = find(layer.position)
     verdict = check(found)
     said = str(verdict.condition or verdict.verdict)
+    names = set(found.formula.parameters) if found.formula else set()
+    rows = [dict(row) for row in layer.rows] or found.heads(layer.heads, width=layer.width)
     if verdict.verdict != "converges":
         no = ", so no window serves all lengths" if verdict.verdict == "diverges" else ""
-        return Answer("undecided", f"the sum of the weights of {layer.position}: {said}{no}")
-    rows = found.heads(layer.heads, width=layer.width)
-    if logit_bound is None or any(set(row) != set(found.formula.parameters if found.formula else ()) for row in rows):
+        why = f"the sum of the weights of {layer.position}: {said}{no}"
+        if no and all(set(row) == names and check(found, parameters=row).answer == "disperses" for row in rows):
+            return Answer("disperses", f"{why}; with bounded logits the share of every key tends to 0 as the row grows")
+        return Answer("undecided", why)
+    if verdict.condition is not None and "if and only if" in said:
+        open_ = sorted(names - set(rows[0]))
+        if open_:
+            learned = f"{', '.join(open_)} {'are' if len(open_) > 1 else 'is'} learned (farfield receptive shows it)"
+            return Answer("undecided", f"the sum of the weights of {layer.position} {said}, and {learned}")
+        bad = [str(n) for n, row in enumerate(rows, 1) if check(found, parameters=row).verdict != "converges"]
+        if bad:
+            why = f"the sum of the weights of {layer.position} {said}: not so in head {', '.join(bad)}"
+            return Answer("undecided", f"{why}, so no window serves all lengths")
+    if logit_bound is None or any(set(row) != names for row in rows):
         return Answer(
             "windowed", f"the sum of the weights of {layer.position} {said}, so one window serves all lengths"
         )

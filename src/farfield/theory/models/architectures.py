@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from farfield.theory.models.fields import Fields
-from farfield.theory.models.layers import TYPES, Layer, Model, Scaling
+from farfield.theory.models.config_fields import Fields
+from farfield.theory.models.described import TYPES, DescribedModel, Layer, Scaling
 from farfield.zoo import Value, find, slopes
 
 MOST_LAYERS = 4096
@@ -259,14 +259,21 @@ def _replaced(f: Fields) -> Layers:
 
 
 def _with_bias(f: Fields, encoding: Any, parameters: Any) -> Layers:
-    """Layers with the bias of an encoding; parameters that are learned, or differ between heads, stay open."""
+    """Layers with the bias of an encoding; parameters that are learned stay open."""
     if not isinstance(encoding, str):
         raise ValueError("this farfield model names no encoding")
-    if isinstance(parameters, dict) and parameters and (found := find(encoding)).formula is not None:
-        known = {name: value for name, value in parameters.items() if not isinstance(value, dict | list)}
-        return _plain(f, found.formula.bind(known).text())
-    layers = _plain(f, encoding)
-    return [replace(layer, slopes=tuple(slopes(layer.heads))) for layer in layers] if encoding == "alibi" else layers
+    given = parameters if isinstance(parameters, dict) else {}
+    layers, found = _plain(f, encoding), find(encoding)
+    if encoding == "alibi" and not given:
+        return [replace(layer, slopes=tuple(slopes(layer.heads))) for layer in layers]
+    if found.formula is None or encoding in ("none", "t5"):
+        return layers
+    learned = {name for name, value in given.items() if isinstance(value, dict)}
+    known = {name: value for name, value in given.items() if name not in learned}
+    heads = found.heads(layers[0].heads, known, width=layers[0].width)
+    rows = tuple(tuple(pair for pair in head.items() if pair[0] not in learned) for head in heads)
+    position = found.formula.text() if given else encoding
+    return [replace(layer, position=position, rows=rows) for layer in layers]
 
 
 ARCHITECTURES: dict[str, Callable[[Fields], Layers]] = {
@@ -288,7 +295,7 @@ ARCHITECTURES: dict[str, Callable[[Fields], Layers]] = {
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "training_length", "n_ctx")
 
 
-def known_model(config: Mapping[str, Any]) -> Model:
+def known_model(config: Mapping[str, Any]) -> DescribedModel:
     """What the configuration of a known architecture says; ValueError with one sentence where it is broken."""
     kind = config["model_type"]
     f = Fields(config, DEFAULTS.get(kind))
@@ -303,7 +310,7 @@ def known_model(config: Mapping[str, Any]) -> Model:
         stated = scaling.original and round(scaling.original * (scaling.factor or 1))
     trained = stated if scaling is None else scaling.original  # which of the two it is may not be said
     said = str(f.get("torch_dtype", "dtype", default="")).removeprefix("torch.")
-    return Model(
+    return DescribedModel(
         kind, tuple(layers), trained, stated, scaling, TYPES.get(said, 2), said in TYPES, assumed=dict(f.assumed),
         unread=f.unread(),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from farfield.theory.fields.receptive import exact_epsilon
 from farfield.theory.fields.windows import exact_bound
 from farfield.theory.models.answers import Answer, answer
 from farfield.theory.models.architectures import ARCHITECTURES, known_model
-from farfield.theory.models.layers import LENGTHS, Layer, Model, exact_reach
+from farfield.theory.models.described import LENGTHS, DescribedModel, Layer, exact_reach
 
 LARGEST_FILE = 4 << 20  # bytes of a configuration
 LONGEST_CONVOLUTION = 20_000  # tokens of the local part up to which the convolution is done
@@ -39,7 +39,7 @@ class Inspection:
     """
 
     name: str
-    model: Model | None
+    model: DescribedModel | None
     answers: tuple[Answer, ...] = ()
     reach: int | None = None
     spread: int | None = None
@@ -205,7 +205,7 @@ def _listed(config: Mapping[str, Any]) -> dict[str, Any]:
     return {str(k)[:60]: v if len(text := str(v)) <= 80 else f"{text[:77]}..." for k, v in list(config.items())[:200]}
 
 
-def _notes(m: Model) -> list[str]:
+def _notes(m: DescribedModel) -> list[str]:
     notes = []
     if m.kind == "t5":
         notes.append("only the self-attention of the decoder is described; encoder and cross-attention see everything")
@@ -225,7 +225,7 @@ def _notes(m: Model) -> list[str]:
     return notes
 
 
-def _how_far(m: Model, answers: tuple[Answer, ...], reach: int | None) -> str:
+def _how_far(m: DescribedModel, answers: tuple[Answer, ...], reach: int | None) -> str:
     count, local = len(m.layers), m.local
     if len(local) == count:
         how = "chunk" if all(layer.chunks for layer in local) else "window"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from farfield.theory.models.described import LENGTHS, Layer
 from farfield.theory.models.inspection import NAMES, Inspection
-from farfield.theory.models.layers import LENGTHS, Layer
 
 _HEADINGS = ("layers", "position", "sees", "heads (keys) x width", "soft cap", "sink", "answer")
 CACHE_HEADINGS = ("tokens", "with the windows", "without")

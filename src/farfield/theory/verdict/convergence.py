@@ -99,7 +99,7 @@ class Verdict:
     def coq_block(self) -> str:
         """The definitions and theorems of that file, to be joined with others."""
         said = None if self.condition is None else str(self.condition)
-        return verdict_block(self.formula, self.verdict, said, self.certificate, self.start)
+        return verdict_block(self.formula, self.verdict, said, self.certificate, self.start, self.envelope)
 
     def json(self) -> dict[str, Any]:
         """The verdict as plain data."""

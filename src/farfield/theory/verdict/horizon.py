@@ -20,6 +20,7 @@ TERMS = 1 << 16
 COST = 1 << 26  # parts times terms, at most
 NOISE = 1e-15
 CLIMB = 1.5  # how much the growth must rise again behind its minimum
+FEW = 8  # a pause among the first tokens says nothing
 SLOW = 0.5  # growth at the minimum, below which the sums look convergent at all
 
 
@@ -74,10 +75,10 @@ def horizon(formula: Formula, start: int = 0, terms: int = TERMS) -> Horizon | N
         return None
     growth = [(sums[2 * n - 1] - sums[n - 1]) / sums[n - 1] for n in range(1, terms // 2 + 1)]
     least = min(growth)
-    best = growth.index(least)
     if least < NOISE:
-        last = max(n for n, g in enumerate(growth, 1) if g < NOISE)
-        return Horizon(last, least, last < terms // 2)
-    if best + 1 >= terms // 2 or best < 8 or growth[-1] < CLIMB * least or least > SLOW:
+        tokens = max(n for n, g in enumerate(growth, 1) if g < NOISE)
+        return Horizon(tokens, least, tokens < terms // 2) if tokens > FEW else None
+    tokens = growth.index(least) + 1
+    if tokens >= terms // 2 or tokens <= FEW or growth[-1] < CLIMB * least or least > SLOW:
         return None
-    return Horizon(best + 1, least, True)
+    return Horizon(tokens, least, True)

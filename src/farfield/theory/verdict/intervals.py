@@ -117,10 +117,11 @@ def _abs(x: Range) -> Range:
 
 
 def _rising(name: str) -> Callable[[Range], Range]:
-    """atan or erf, which rise from -2 or more to 2 or less."""
+    """atan or erf, which rise from -limit to limit."""
 
     def rising(x: Range) -> Range:
-        low, high = (getattr(end, name)() if end.is_finite() else arb(2 if end > 0 else -2) for end in x)
+        limit = arb.pi() / 2 if name == "atan" else arb(1)
+        low, high = (getattr(end, name)() if end.is_finite() else limit if end > 0 else -limit for end in x)
         return outward([low], [high])
 
     return rising

@@ -312,12 +312,23 @@ def _term_sign(region: Region, monomial: constants.Monomial, q: Fraction) -> tup
         if s == 0:
             return None
         if atom.kind == "abs" or e.denominator != 1 or e % 2 == 0:
-            strict = strict and (s is not None or e < 0)
+            strict = strict and (
+                s is not None or e < 0 or _never_zero(region, c if atom.kind != "abs" else atom.made_of)
+            )
         elif s is None:
             return None
         else:
             total *= s
     return total, strict
+
+
+def _never_zero(region: Region, c: Const) -> bool:
+    """Whether a product that has this factor is assumed to be positive or negative, such as a*b for a."""
+    (monomial, _), *others = c.terms.items()
+    if others or len(monomial) != 1:
+        return False
+    single = (next(iter(fact.terms)) for fact, s in region.facts if s in (1, -1) and len(fact.terms) == 1)
+    return any(atom == monomial[0][0] for product in single for atom, _ in product)
 
 
 def _parameter_sign(region: Region, name: str) -> int | None:

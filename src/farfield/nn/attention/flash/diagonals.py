@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from farfield.nn.attention.flash.plan import LARGEST_CHUNK
+from farfield.nn.attention.flash.work_items import LARGEST_CHUNK
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from farfield.nn.attention.flash.operator import Computed, Gradients
-    from farfield.nn.attention.flash.plan import WorkItem
+    from farfield.nn.attention.flash.operator import Computed, GradientSums
+    from farfield.nn.attention.flash.work_items import WorkItem
 
 ROWS, KEYS = 256, 1024  # of a tile
 TILES = 4  # at once, as samples allow: what fits a cache
@@ -75,7 +75,7 @@ class _Head(NamedTuple):
 
 
 def backward_with_bias(
-    item: WorkItem, first_keys: list[int], done: Computed, d_out: Tensor, d_lse: Tensor | None, grad: Gradients
+    item: WorkItem, first_keys: list[int], done: Computed, d_out: Tensor, d_lse: Tensor | None, grad: GradientSums
 ) -> None:
     """Add the gradients of one item to those of q, k, v and of the bias."""
     group, number = done.q.shape[1] // done.k.shape[1], done.line.dtype

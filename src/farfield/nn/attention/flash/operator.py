@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from farfield.nn.attention.flash.plan import LARGEST_CHUNK, WorkItem, line_of, mask_of, plan, shares
 from farfield.nn.attention.flash.short import capped_rows, with_sink
 from farfield.nn.attention.flash.skip import BiasSums, SkipCertificate, worth
 from farfield.nn.attention.flash.threads import ThreadTask, share, threads_for
+from farfield.nn.attention.flash.work_items import LARGEST_CHUNK, WorkItem, line_of, mask_of, plan, shares
 from farfield.nn.attention.padding import spans_of
 from farfield.nn.attention.problem import Problem
 from farfield.nn.attention.reference import reference
@@ -49,7 +49,7 @@ class Computed(NamedTuple):
     softcap: float | None
 
 
-class Gradients(NamedTuple):
+class GradientSums(NamedTuple):
     """What the backward pass adds to; `line` is None unless the bias is learned."""
 
     q: Float[Tensor, "B H M D"]
@@ -137,7 +137,7 @@ class Flash(torch.autograd.Function):
         number = torch.promote_types(q.dtype, torch.float32)  # gradients are summed in float32 at least
         dq, dk, dv = (torch.zeros_like(x, dtype=number, memory_format=torch.contiguous_format) for x in (q, k, v))
         d_line = torch.zeros_like(line, dtype=torch.float64) if ctx.needs_input_grad[3] else None
-        grad = Gradients(dq, dk, dv, d_line)
+        grad = GradientSums(dq, dk, dv, d_line)
         d_out = torch.zeros_like(out) if d_out is None else d_out.contiguous()
 
         def act(i: int, item: WorkItem) -> None:
@@ -207,7 +207,7 @@ def _forward_item(item: WorkItem, done: Computed, sums: BiasSums | None) -> list
     return first_keys
 
 
-def _backward_item(item: WorkItem, first_keys: list[int], done: Computed, d_out: Tensor, grad: Gradients) -> None:
+def _backward_item(item: WorkItem, first_keys: list[int], done: Computed, d_out: Tensor, grad: GradientSums) -> None:
     """Add the gradients of one item, for a bias that is not learned."""
     q, out, lse, d_out, dq = (item.at_queries(x) for x in (done.q, done.out, done.lse, d_out, grad.q))
     k, v = (item.at_keys(x).expand(-1, q.shape[1], -1, -1) for x in (done.k, done.v))

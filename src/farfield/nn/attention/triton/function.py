@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from farfield.nn.attention.problem import Problem
-from farfield.nn.attention.triton.operator import backward, forward
+from farfield.nn.attention.triton.launch import backward, forward
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -34,7 +34,7 @@ def forward_tiles(width: int, dtype: torch.dtype, amd: bool = ON_AMD) -> Tiles:
         return _for(amd, Tiles(64, 32, 8, 1) if half else Tiles(32, 16, 8, 1))
     if half:
         return _for(amd, Tiles(64, 64, 8, 2))
-    return _for(amd, Tiles(32, 16, 8, 1) if width > 64 else Tiles(32, 32, 4, 1))
+    return _for(amd, Tiles(16, 32, 8, 1) if width > 64 else Tiles(32, 32, 4, 1))
 
 
 def keys_tiles(width: int, dtype: torch.dtype, amd: bool = ON_AMD) -> Tiles:
@@ -57,6 +57,8 @@ def queries_tiles(width: int, dtype: torch.dtype, learned: bool = False, amd: bo
         return _for(amd, Tiles(32, 32, 8, 1) if half and not learned else Tiles(16, 16, 8 if width == 128 else 4, 1))
     if half and not learned and width <= 64:
         return _for(amd, Tiles(64, 64, 8, 1))
+    if not half and width > 64:
+        return _for(amd, Tiles(16, 32, 4, 1))
     return _for(amd, Tiles(32, 32, 8, 1) if width > 64 or not learned else Tiles(32, 32, 4, 1))
 
 

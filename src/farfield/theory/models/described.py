@@ -42,6 +42,7 @@ class Layer:
         soft_cap: logits are kept within plus and minus this.
         log_temperature: logits are multiplied by a factor that grows with the logarithm of the row.
         slopes: of ALiBi, one for each head, as the model uses them.
+        rows: of a formula, the parameters of each head that are known from the configuration.
         kept: numbers that the cache keeps for one token; 2 x key_heads x width unless the architecture compresses.
     """
 
@@ -56,6 +57,7 @@ class Layer:
     soft_cap: float | None = None
     log_temperature: bool = False
     slopes: tuple[Value, ...] = ()
+    rows: tuple[tuple[tuple[str, Value], ...], ...] = ()
     kept: int = 0
 
     def cache_numbers(self, tokens: int, windows: bool = True) -> int:
@@ -85,7 +87,7 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class Model:
+class DescribedModel:
     """What a configuration says: its layers, the length it was trained for, and how that was stretched."""
 
     kind: str  # model_type

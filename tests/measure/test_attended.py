@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from farfield.measure import inputs
+from farfield.measure.attended import agreement, blocks, by_attention, by_distance, receptive_field
 from farfield.measure.gradient import by_gradient
-from farfield.measure.receptive import agreement, blocks, by_attention, by_distance, receptive_field
 from farfield.theory.fields.drawn import paper_curve
 
 from .conftest import our_model, theirs
@@ -177,7 +177,7 @@ import sys
 sys.path.insert(0, "tests")
 from measure.conftest import our_model
 from farfield.measure.loading import Text
-from farfield.measure.receptive import by_attention
+from farfield.measure.attended import by_attention
 from farfield.measure.truncation import truncation
 model, ids = our_model(), np.random.default_rng(0).integers(0, 61, 9217)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -22,10 +22,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from farfield.measure.cutting import receptive_fields
 from farfield.measure.models import AttentionInputs, Model
+from farfield.measure.segments import Text
 from farfield.measure.statistics import quantiles, rank_correlation
-from farfield.measure.text import Text
-from farfield.measure.windows import receptive_fields
 from farfield.nn.learned_heads import LearnedHead
 from farfield.theory.fields.receptive import exact_epsilon
 

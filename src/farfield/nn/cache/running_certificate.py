@@ -24,7 +24,7 @@ class RunningCertificate:
 
     def __init__(self, heads: int, limit: float) -> None:
         self.limit = limit  # epsilon
-        self.share, self.change, self.gap = (torch.zeros(heads, dtype=torch.float64) for _ in range(3))
+        self.share, self.change, self.rounding, self.gap = (torch.zeros(heads, dtype=torch.float64) for _ in range(4))
         self.gap.fill_(-math.inf)  # the largest logit gap of any token
         self.over = torch.zeros(heads, dtype=torch.long)  # tokens whose share exceeded epsilon
         self.log_head, self.log_tail = (torch.zeros(heads, 1, dtype=torch.float64) for _ in range(2))
@@ -35,10 +35,12 @@ class RunningCertificate:
         self.log_head[head], self.log_tail[head] = sums[0]
         self.log_old[:, head, 0] = torch.tensor([s.tail for s in sums])
 
-    def bounds(self, q: Tensor, scale: float, lse: Tensor, kept: int, norms: LargestNorms) -> RowBounds:
+    def bounds(
+        self, q: Tensor, scale: float, lse: Tensor, kept: int, norms: LargestNorms, softcap: float | None = None
+    ) -> RowBounds:
         """What is certain about each of some new rows."""
         near, tail, old = (x.to(q.device) for x in (self.log_head, self.log_tail, self.log_old))
-        return certify(q, scale, lse, kept, norms, near, tail, old)
+        return certify(q, scale, lse, kept, norms, near, tail, old, softcap)
 
     def take(self, rows: RowBounds, log_head: Tensor, real: Tensor | None) -> Tensor:
         """Count some rows in; the largest share of each head among them.
@@ -55,6 +57,7 @@ class RunningCertificate:
         self.gap = torch.maximum(self.gap, gap.amax((0, 2)).cpu())
         share, change = rows.share.amax((0, 2)).cpu(), rows.change.amax((0, 2)).cpu()
         self.share, self.change = torch.maximum(self.share, share), torch.maximum(self.change, change)
+        self.rounding = torch.maximum(self.rounding, rows.rounding.amax((0, 2)).cpu())
         if bool((share > self.limit).any()):
             self.over += (rows.share > self.limit).sum((0, 2)).cpu()
         return share

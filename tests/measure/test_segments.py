@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from farfield.measure import Text, evaluate
 from farfield.measure.perplexity import context_gain
-from farfield.measure.text import spread
+from farfield.measure.segments import spread
 
 from .conftest import WORDS, our_model
 
