@@ -107,6 +107,7 @@ FOLDERS = [  # of the verbs that read a folder; those below lie in the current o
     (["generate", "./nothing", "--prompt", "x", "--prompt-file", "text"], "either"),
     (["generate", "./nothing", "--prompt-file", "no.txt"], "'no.txt' cannot be read: No such file or directory."),
     (["explore", "--static", "text"], "text"), (["speed", "--windows", "a"], "whole numbers"),
+    (["speed", "--preset", "tiny", "--device", "tpu9"], "no device 'tpu9'"),
     (["compare", "fox", "alibi"], "low, high"), (["check", "alibi", "--coq", "a b.v"], "'a b.v'"),
     (["window", "bloom", "--epsilon", "0"], "strictly between"),
     (["design", "fox", "--reach", "64"], "class of biases"),

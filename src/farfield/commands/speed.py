@@ -48,7 +48,7 @@ def speed_command(
     sizes = sorted(set(whole_numbers("--windows", windows)))
     with progress("reading the model", options.quiet) as watch:
         if model is None:
-            subject, text = random_model(preset, tokens)
+            subject, text = random_model(preset, tokens, options.device)
         else:
             subject = options.model(model)
             text = options.text(subject, tokens)
@@ -71,7 +71,7 @@ def speed_command(
         show(Console(), result, random=model is None)
 
 
-def random_model(preset: str, tokens: int) -> tuple[Any, Any]:
+def random_model(preset: str, tokens: int, device: str | None) -> tuple[Any, Any]:
     """A model of a preset's size with ALiBi and random weights, and random tokens: times mean something, no more."""
     import numpy as np
     import torch
@@ -80,20 +80,14 @@ def random_model(preset: str, tokens: int) -> tuple[Any, Any]:
     from farfield.measure import as_model
     from farfield.nn.decoder.config import FarfieldConfig
     from farfield.nn.decoder.model import FarfieldForCausalLM
+    from farfield.training.devices import chosen_device
     from farfield.training.settings import preset_settings
 
     s = preset_settings(preset, encoding="alibi")
-    config = FarfieldConfig(
-        vocab_size=s.vocabulary,
-        hidden_size=s.width,
-        num_hidden_layers=s.layers,
-        num_attention_heads=s.heads,
-        intermediate_size=s.feed_forward,
-        max_position_embeddings=s.length,
-    )
+    place = chosen_device(device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network = FarfieldForCausalLM(config)
+        network = FarfieldForCausalLM(FarfieldConfig(vocab_size=s.vocabulary, **s.sizes())).to(place)
     ids = np.random.default_rng(0).integers(0, s.vocabulary, tokens + 1)
     return as_model(network, f"random weights, {preset}"), Tokens(ids, {"corpus": "random tokens"})
 

@@ -145,11 +145,7 @@ def model_config(
         return config
     config = FarfieldConfig(
         vocab_size=vocabulary_size(tokenizer),
-        hidden_size=settings.width,
-        num_hidden_layers=settings.layers,
-        num_attention_heads=settings.heads,
-        intermediate_size=settings.feed_forward,
-        max_position_embeddings=settings.length,
+        **settings.sizes(),
         dropout=settings.dropout,
         encoding=settings.encoding,
         encoding_parameters=dict(settings.parameters) or None,

@@ -185,6 +185,16 @@ class Settings(BaseModel):
             raise ValueError(f"betas {self.betas} must be from 0 to below 1")
         return self
 
+    def sizes(self) -> dict[str, Any]:
+        """The sizes of the model, by their names in its configuration."""
+        return {
+            "hidden_size": self.width,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "intermediate_size": self.feed_forward,
+            "max_position_embeddings": self.length,
+        }
+
     def given(self) -> dict[str, Any]:
         """What was given, without what a preset filled in."""
         return self.model_dump(mode="json", include=self.model_fields_set)

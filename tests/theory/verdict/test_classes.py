@@ -318,3 +318,11 @@ def test_the_checker_refuses_a_bound_that_some_member_exceeds(text) -> None:
     assert examine(parse("-2*log(1 + t)"), "converges", certificate)
     assert examine(parse("-2*log(1 + t) - between(0, 1)*log(1 + t)"), "converges", certificate)
     assert not examine(parse(text), "converges", certificate)
+
+
+def test_nothing_is_said_of_a_class_that_nothing_bounds() -> None:
+    """i - t is ALiBi in truth, since a row forgets what all its keys share: that it diverges would be false."""
+    found = windows("i - t", "0.01", "1", 1).heads[0]
+    assert found.tokens is None
+    assert "nothing bounds the class from above" in found.why
+    assert check("i - t").verdict == "undecided"

@@ -46,7 +46,7 @@ class WorstCase:
         self.formula = formula
         result = envelope_of(find(encoding), formula)
         if result.upper is None:
-            raise DivergenceError("nothing bounds the class from above", formula.text())
+            raise UndecidedError("nothing bounds the class from above, so no window can be told")
         if result.lower is None and result.sink is None:
             raise UndecidedError("nothing bounds the nearest keys of the class from below, so no window can be told")
         self.exact = result.tight
