@@ -78,7 +78,7 @@ FOLDERS = [  # of the verbs that read a folder; those below lie in the current o
     (["inspect", "bloom", "--weights"], "holds no weights"),
     (["inspect", "bloom", "--weights", "--corpus", "python", "--length", "1"], "at least 2"),
     (["inspect", "bloom", "--weights", "--logit-bound", "5"], "not both"), (["inspect", "text"], "JSON"),
-    (["inspect", "bloom", "twice"], "twice"), (["inspect", "bloom", "--length", "x"], '"x"'),
+    (["inspect", "bloom", "twice"], "twice"), (["inspect", "bloom", "--length", "x"], "whole number"),
     (["needle"], "--train ENCODING"), (["needle", "--train", "albi"], "alibi"),
     (["needle", "--train", "alibi", "--length", "3"], "at least 8"),
     (["needle", "--train", "alibi", "--steps", "0"], "at least"),

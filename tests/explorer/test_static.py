@@ -198,6 +198,7 @@ def test_a_slow_formula_is_cut_off_and_another_worker_begins(chromium, host, fol
     hasty = context.new_page()
     hasty.route("**/start.json", lambda route: route.fulfill(json=start))
     hasty.goto(host.address)
+    hasty.wait_for_selector("#loading", state="visible")  # the page has its files
     cut = hasty.evaluate(ASK, ["verdict", [["f", "-3*t"]]])
     assert cut["error"].startswith("no answer within 0.001 seconds, so the work on this formula was cut off")
     hasty.wait_for_selector("#loading", state="visible")

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,12 @@ def start(order: dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
+    for verb in ("check", "compare", "design", "window", "inspect", "zoo", "cite", "explore"):
+        import_module(f"farfield.commands.{verb}")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import_module("matplotlib.pyplot")
     if "torch" in sys.argv:
         import torch
         import transformers.models.auto.modeling_auto  # noqa: F401

@@ -24,6 +24,26 @@ TERMS = [
     "1", "2", "0.5", "1e9", "inf", "k", "<", ">", " ", "weight:", "sin(", "j", "1/3", "\x00", "é", "'", "__",
 ]  # fmt: skip
 KINDS = ["verdict", "fields", "window", "design", "compare", "heads", "condition", "drawn", "coq", "code"]
+NAMES = ["f", "set", "heads", "head", "from", "epsilon", "context", "bound", "reach", "parameter", "skip", "evil"]
+ODD = [
+    "alibi",
+    "0.k=1/16",
+    "1.k=2",
+    "k",
+    "1",
+    "0",
+    "-1",
+    "1e-9",
+    "1e999",
+    "9" * 30,
+    "nan",
+    "1/3",
+    "",
+    "00",
+    "\x00",
+    "²",
+    "٣",
+]
 FIELDS = [
     "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "sliding_window",
     "layer_types", "rope_theta", "rope_scaling", "rope_parameters", "max_position_embeddings", "attn_config", "alibi",
@@ -70,10 +90,18 @@ def json_doors(data: bytes) -> None:
 
 
 def query(data: bytes) -> None:
-    """A question of the explorer."""
+    """A question of the explorer: a raw query in one half of the cases, known fields with odd values in the other."""
     given = atheris.FuzzedDataProvider(data)
     kind = given.PickValueInList(KINDS)
-    answers(lambda: read(kind, parse_qsl(given.ConsumeUnicode(4000), keep_blank_values=True, max_num_fields=64)))
+    if given.ConsumeBool():
+        text = given.ConsumeUnicode(4000)
+        answers(lambda: read(kind, parse_qsl(text, keep_blank_values=True, max_num_fields=64)))
+        return
+    fields = []
+    for _ in range(given.ConsumeIntInRange(0, 8)):
+        own = given.ConsumeUnicode(20) if given.ConsumeBool() else given.PickValueInList(ODD)
+        fields.append((given.PickValueInList(NAMES), own))
+    answers(lambda: read(kind, fields))
 
 
 def certificate(data: bytes) -> None:

@@ -156,3 +156,22 @@ def test_fuzzed_questions_are_answered(explorer, attacks):
             assert "\n" not in answer.data["error"]
             assert len(answer.data["error"]) < 400
     attacks(count)
+
+
+def test_a_worker_that_is_gone_before_it_is_ended_is_replaced(monkeypatch, attacks):
+    """anyio then raises ProcessLookupError: seen 10 times while 88 workers were killed."""
+    left, inner = ["a death"] * 2, work.to_process.run_sync
+
+    async def run_sync(*arguments, **options):
+        if left:
+            left.pop()
+            raise ProcessLookupError
+        return await inner(*arguments, **options)
+
+    async def story():
+        async with work.Pool(workers=1, seconds=60).open() as pool:
+            return await pool.ask(QUICK)
+
+    monkeypatch.setattr(work.to_process, "run_sync", run_sync)
+    assert asyncio.run(story())["verdict"]["verdict"] == "converges"
+    attacks(2)

@@ -3,10 +3,9 @@
 import pytest
 
 pytestmark = pytest.mark.hostile("absurd sizes and slow formulas")
-TORCH = "absurd sizes and slow formulas"
 SECONDS, MEGABYTES = 20, 1000  # what a command may use at most; all but a few use a tenth
 
-MILLION, BILLION, LARGEST, ENDLESS = "1000000", "1000000000", "9" * 18, "9" * 400
+BILLION, LARGEST, ENDLESS = "1000000000", "9" * 18, "9" * 400
 SIZES = {  # the option, and commands that have it
     "heads": [["check", "alibi"], ["compare", "alibi", "type1"], ["window", "alibi"],
               ["design", "alibi", "--reach", "4096"]],
@@ -68,8 +67,8 @@ VERBS = {
 @pytest.mark.parametrize("text", SLOW)
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_slow_formula_is_given_up_in_every_verb(forks, verb, text):
-    """With a second of the processor where the usual is 2 seconds or a minute."""
-    ended = forks(*VERBS[verb](text), environment={"FARFIELD_TIME": "1"}, seconds=SECONDS)
+    """With a third of a second of the processor where the usual is 2 seconds or a minute."""
+    ended = forks(*VERBS[verb](text), environment={"FARFIELD_TIME": "0.3"}, seconds=SECONDS)
     assert answered(ended)
 
 
@@ -82,3 +81,39 @@ def test_time_that_is_no_time(forks, attacks):
     for time in ("nan", "inf", "-1", "0", "1e400", "soon"):
         assert forks.refusal("check", "alibi", "--time", time)
     attacks(6)
+
+
+ABSURD = "1000000000000"
+SIZED = ("heads", "layers", "width", "length", "batch", "vocabulary", "feed-forward", "steps")
+TRAINING = [[f"--{name}", ABSURD] for name in SIZED]
+TRAINING += [
+    ["--heads", "2.7"], ["--heads", "5"], ["--learning-rate", "nan"], ["--learning-rate", "-1"], ["--dropout", "7"],
+    ["--limit", "-3"], ["--precision", "float7"], ["--device", "toaster"], ["--log-to", "abacus"],
+    ["--encoding", "albi"], ["--encoding", "-log(t)"], ["--set", "zz=1"], ["--set", "k"], ["--layers", "0"],
+    ["--steps", "-1"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", TRAINING, ids=" ".join)
+def test_a_mistake_in_training_is_found_before_the_corpus_is_read(torch_forks, options, tmp_path):
+    """Whoever reads this corpus first complains that it is no UTF-8."""
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "train.txt").write_bytes(b"\xff" * 1000)
+    call = ["train", "--preset", "tiny", "--corpus", tmp_path / "corpus", "--out", tmp_path / "run"]
+    given = options if "--encoding" in options else ["--encoding", "alibi", *options]
+    assert "UTF-8" not in torch_forks.refusal(*call, *given, megabytes=6000)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_study_of_absurd_size_is_refused_at_once(torch_forks, tmp_path, attacks):
+    calls = [
+        ["--seeds", "1000000000"],
+        ["--seeds", "-1"],
+        ["--preset", "huge"],
+        ["--encodings", "albi"],
+        ["--jobs", "x"],
+    ]
+    for options in calls:
+        assert torch_forks.refusal("study", "--out", tmp_path / "out", *options, megabytes=6000)
+    assert not (tmp_path / "out").exists()
+    attacks(len(calls))

@@ -44,6 +44,8 @@ def test_a_figure_may_have_any_name(forks, text, tmp_path):
 def test_a_number_that_is_not_whole_is_refused(forks, number):
     for call in (["check", "alibi"], ["compare", "alibi", "type1"], ["window", "alibi"]):
         assert "--heads" in forks.refusal(*call, "--heads", number)
+    assert "--from" in forks.refusal("check", "alibi", "--from", number)
+    assert "--length" in forks.refusal("inspect", "nowhere", "--length", number)
 
 
 @pytest.mark.parametrize("name", ["width", "heads", "epsilon", "set", "json", "help", "context"])

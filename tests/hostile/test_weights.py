@@ -94,6 +94,8 @@ VERBS = {
     "evaluate": ("evaluate", "--lengths", "1x", "--out"),
     "receptive": ("receptive",),
     "speed": ("speed",),
+    "serve": ("serve", "--port", "0"),
+    "needle": ("needle", "--trials", "1"),
     "generate": ("generate", "--prompt", "the cat"),
 }
 

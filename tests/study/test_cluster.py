@@ -130,6 +130,11 @@ def test_a_job_that_is_asked_to_stop_or_loses_its_node_goes_on_by_itself(tmp_pat
                 if drained:
                     watcher.seen.clear()
                     waited_for(lambda: "pending" in watcher.seen)
+                # SLURM itself waits two minutes here: the node tells two starts of one job by whole seconds, and by
+                # whether the last step of the first has gone
+                waited_for(lambda: ask("sinfo", "-h", "-o", "%T").strip() in ("idle", "drained"))
+                time.sleep(3)
+                if drained:
                     ask("scontrol", "update", f"nodename={node}", "state=resume")
                 ask("scontrol", "update", f"jobid={number}", "starttime=now")
             log = log_of(out, job)

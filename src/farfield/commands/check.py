@@ -45,7 +45,7 @@ def check_command(
     train_length: WholeOrNone = None,
     test_length: WholeOrNone = None,
     weight: Flag = False,
-    start: Annotated[int, Parameter(name="--from")] = 0,
+    start: Annotated[Whole, Parameter(name="--from")] = 0,
     as_json: Json = False,
     latex: Flag = False,
     coq: Path | None = None,

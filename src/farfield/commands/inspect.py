@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import FigurePath, Flag, Json
+from farfield.commands.options import FigurePath, Flag, Json, Whole
 from farfield.theory.models.inspection import Inspection, inspect
 from farfield.theory.models.presentation import (
     CACHE_HEADINGS,
@@ -31,7 +31,7 @@ def inspect_command(
     weights: Flag = False,
     corpus: str | None = None,
     tokenizer: str | None = None,
-    length: int = 512,
+    length: Whole = 512,
     device: str | None = None,
     figure: FigurePath = None,
     as_json: Json = False,

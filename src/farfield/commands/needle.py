@@ -10,21 +10,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from farfield.commands.options import FigurePath, Json, whole_numbers
+from farfield.commands.options import FigurePath, Json, Whole, WholeOrNone, whole_numbers
 
 
 def needle_command(
     models: Annotated[list[str] | None, Parameter(negative="")] = None,
     *,
     train: Annotated[list[str] | None, Parameter(negative="", allow_leading_hyphen=True)] = None,
-    length: int = 32,
-    steps: int = 300,
+    length: Whole = 32,
+    steps: Whole = 300,
     distances: str | None = None,
-    trials: int = 64,
-    window: int | None = None,
-    training_length: int | None = None,
+    trials: Whole = 64,
+    window: WholeOrNone = None,
+    training_length: WholeOrNone = None,
     device: str | None = None,
-    seed: int = 0,
+    seed: Whole = 0,
     figure: FigurePath = None,
     as_json: Json = False,
 ) -> None:

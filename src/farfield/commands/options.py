@@ -58,7 +58,7 @@ class Measuring:
     """The text: `python`, a path, or a data set of the hub; the one that a run was trained on unless given."""
     split: Literal["train", "valid", "test"] = "test"
     """Which part of the corpus."""
-    training_length: int | None = None
+    training_length: WholeOrNone = None
     """For models that do not say it."""
     tokenizer: Annotated[str | None, Parameter(alias="--tokeniser")] = None
     """For models without one: `bytes`, a tokenizer.json, or a name on the hub."""

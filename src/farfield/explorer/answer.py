@@ -18,7 +18,7 @@ from typing import Any
 from farfield.bounded_encodings import CLASSES
 from farfield.explorer import lines
 from farfield.explorer.numbers import curves, paper_claims
-from farfield.explorer.parameters import Slider, sliders
+from farfield.explorer.parameters import Slider, learned_sentence, sliders
 from farfield.explorer.pasted import inspected
 from farfield.explorer.question import Question
 from farfield.formula import Formula, build
@@ -74,7 +74,7 @@ class Subject:
 
     @property
     def values(self) -> dict[str, str]:
-        return {s.name: s.text for s in self.sliders}
+        return {s.name: s.value for s in self.sliders}
 
 
 def subject(q: Question, head: int | None = None) -> Subject:
@@ -88,7 +88,7 @@ def _subject(text: str, given: tuple[tuple[str, str], ...], heads: int, head: in
     moved = tuple(sliders(found, dict(given), heads, head))
     if found.formula is None:
         return Subject(found, moved, None, check(found))
-    bound = found.formula.bind({s.name: s.text for s in moved})
+    bound = found.formula.bind({s.name: s.value for s in moved})
     return Subject(found, moved, bound, check(bound, start=start))
 
 
@@ -119,6 +119,7 @@ def verdict(q: Question) -> dict[str, Any]:
         "note": found.note,
         "asked": found.asked,
         "parameters": [s.json() for s in one.sliders],
+        "learned": learned_sentence(found, one.sliders, q.start),
         "math": None if found.formula is None else _equation(found.formula),
         "verdict": _verdict(one.verdict),
     }
@@ -302,7 +303,7 @@ def designed(q: Question) -> dict[str, Any]:
     chosen = q.parameter or names[0]
     if chosen not in names:
         raise ValueError(f"the formula has no parameter {chosen[:20]!r}: its parameters are {', '.join(names)}")
-    others = {s.name: s.text for s in sliders(found, q.given, q.heads, q.head) if s.name != chosen}
+    others = {s.name: s.value for s in sliders(found, q.given, q.heads, q.head) if s.name != chosen}
     result = design(found, q.reach, q.epsilon, parameters=others)
     return {
         "parameter": chosen,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from farfield.formula import Formula, FormulaError
+from farfield.learned import learned
+from farfield.theory.verdict.convergence import check
 from farfield.zoo import Encoding, Fixed, Learned, Parameter, PerHead, number
 
 
@@ -24,6 +27,8 @@ class Slider:
     most: float
     step: int  # 0: any number; otherwise whole numbers in these steps
     logarithmic: bool
+    value: str = ""  # with which sums and curves are computed: the middle of a range that is learned
+    learned: bool = False
 
     def json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -34,12 +39,47 @@ def sliders(found: Encoding, given: dict[str, str], heads: int, head: int) -> li
     formula = found.formula
     if formula is None:
         return []
-    formula.bind(given)  # refuses a name that it does not have, and a value that is none
+    ranges = {name: learned(name, text) for name, text in given.items() if ":" in text}
+    values = {name: _middle(ranges[name]) if name in ranges else text for name, text in given.items()}
+    formula.bind(values)  # refuses a name that it does not have, and a value that is none
     rules = found.heads(heads)[head - 1]
     known = {p.name: p for p in found.parameters}
-    return [
-        _slider(formula, name, known.get(name), rules.get(name), given.get(name), head) for name in formula.parameters
+    made = [
+        _slider(formula, name, known.get(name), rules.get(name), values.get(name), head) for name in formula.parameters
     ]
+    return [
+        replace(s, value=s.text) if s.name not in ranges else _learned(s, given[s.name], ranges[s.name]) for s in made
+    ]
+
+
+def _learned(s: Slider, text: str, rule: Learned) -> Slider:
+    origin = f"{rule.text.removeprefix('learned, ')}; here the middle"
+    return replace(s, value=s.text, text=text, learned=True, origin=origin)
+
+
+def learned_sentence(found: Encoding, moved: tuple[Slider, ...], start: int) -> str | None:
+    """What is proven of the ranges to be learned: the condition, and the verdict at their ends; None without any."""
+    open_ = {s.name: learned(s.name, s.text) for s in moved if s.learned}
+    if not open_ or found.formula is None:
+        return None
+    family = found.formula.bind({s.name: s.value for s in moved if not s.learned})
+    whole = check(family, start=start)
+    said = f"learned, with {', '.join(open_)} open: {whole.condition or whole.verdict}"
+    if len(open_) > 2:
+        return said
+    ends = []
+    for corner in itertools.product(*(dict.fromkeys(rule.start) for rule in open_.values())):
+        values = {name: str(Fraction(str(value))) for name, value in zip(open_, corner, strict=True)}
+        try:
+            verdict = check(family, start=start, parameters=values).verdict
+        except FormulaError:
+            verdict = "has no value"
+        ends.append(f"{', '.join(f'{name} = {value:g}' for name, value in zip(open_, corner, strict=True))} {verdict}")
+    return f"{said}; where heads may start: {'; '.join(ends)}"
+
+
+def _middle(rule: Learned) -> str:
+    return str(Fraction(str(rule.start[0])) / 2 + Fraction(str(rule.start[1])) / 2)
 
 
 def _slider(formula: Formula, name: str, known: Parameter | None, rule: Any, given: str | None, head: int) -> Slider:
@@ -73,8 +113,7 @@ def _usual(known: Parameter | None, rule: Any, head: int) -> tuple[str, str]:
             return str(rule), kind.text
         return str(rule), f"{kind.text if isinstance(kind, PerHead) else 'ALiBi slope'} of head {head}"
     if isinstance(kind, Learned):
-        middle = Fraction(str(kind.start[0])) / 2 + Fraction(str(kind.start[1])) / 2
-        return str(middle), f"{kind.text}; here the middle"
+        return _middle(kind), f"{kind.text}; here the middle"
     return (kind.example if isinstance(kind, Fixed) and kind.example else "1"), "an example"
 
 

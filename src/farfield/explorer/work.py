@@ -88,7 +88,10 @@ class Pool:
 
     async def _run(self, seconds: float, function: Any, *arguments: Any) -> Any:
         with anyio.fail_after(seconds):
-            return await to_process.run_sync(function, *arguments, cancellable=True, limiter=self._uncounted)
+            try:
+                return await to_process.run_sync(function, *arguments, cancellable=True, limiter=self._uncounted)
+            except ProcessLookupError as error:  # anyio wants to end a process that has died while it started
+                raise anyio.BrokenWorkerProcess from error
 
     async def _prepare(self) -> None:
         """Have a worker that is ready: at once, unless it is new. One that dies while it starts is tried again."""

@@ -62,6 +62,9 @@ def load_network(name: str, *, dtype: Any = "auto") -> tuple[Any, dict[str, str]
         raise ValueError(
             f"The model {name!r} is not whole: {len(missing)} of its tensors are missing, {missing[0]!r} among them."
         )
+    for tensor, values in network.named_parameters():
+        if values.is_floating_point() and not bool(values.isfinite().all()):
+            raise ValueError(f"The model {name!r} is damaged: its tensor {tensor!r} holds values that are not finite.")
     if not folder.exists() and isinstance(kept := try_to_load_from_cache(name, CONFIG), str):
         identity = {"model": name, "weights": Path(kept).parent.name}  # the hub's commit
     return network.eval(), identity

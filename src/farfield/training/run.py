@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 from farfield import zoo
 from farfield.data.durable import as_disk_full
 from farfield.data.samples import Samples
+from farfield.formula import FormulaError
 from farfield.head_parameters import said_slopes
+from farfield.theory.verdict.convergence import check
 from farfield.training.checkpoint import run_lock
 from farfield.training.processes import Processes
 from farfield.training.run_text import read_text
@@ -134,6 +136,12 @@ def _require_bias(settings: Settings) -> None:
 
     with torch.random.fork_rng(devices=[]):
         bias_of(settings.encoding, settings.heads, settings.width // settings.heads, settings.parameters)
+    try:
+        check(settings.encoding)
+    except FormulaError:  # it has no value at some distance
+        raise
+    except ValueError:
+        pass  # no verdict is needed to train
 
 
 def _hold(run: Path, held: ExitStack) -> None:

@@ -75,7 +75,7 @@ export class Encoding {
   }
 
   get values() {
-    return this.parameters.map((p) => `${p.name} = ${p.text}`).join(", ");
+    return this.parameters.map((p) => `${p.name} = ${p.value}${p.learned ? ` (learned from ${p.text})` : ""}`).join(", ");
   }
 
   // The receptive fields that are proven, from the largest epsilon on.

@@ -80,7 +80,8 @@ export class Entry {
     const { verdict, said } = known.verdict;
     const first = this.one.from === "0" ? null : el("span", { class: "faint" }, ` from t = ${this.one.from} on`);
     const many = { windowed: " one window serves the whole class", disperses: " disperses", neither: " neither windowed nor dispersing" }[this.encoding.answer];
-    return [el("strong", { class: `badge ${verdict}` }, said), many ? el("span", {}, many) : null, known.parameters.length ? el("span", { class: "faint" }, ` with ${this.encoding.values}`) : null, first];
+    return [el("strong", { class: `badge ${verdict}` }, said), many ? el("span", {}, many) : null, known.parameters.length ? el("span", { class: "faint" }, ` with ${this.encoding.values}`) : null, first,
+      known.learned ? el("div", { class: "note" }, known.learned) : null];
   }
 
   // In one line: how far it sees, or why that is not known.

@@ -4,6 +4,12 @@ import { el } from "./dom.js";
 
 const STEPS = 1000;
 
+// A range around a value in which the heads of a learned parameter might start.
+function start(number) {
+  const twice = Number((2 * number).toPrecision(3));
+  return twice > 0 ? `0:${twice}` : twice < 0 ? `${twice}:0` : "-1:1";
+}
+
 export class Sliders {
   constructor(id, one, changed) {
     Object.assign(this, { id, one, changed, rows: new Map() });
@@ -37,7 +43,9 @@ export class Sliders {
       change: () => set(row.exact.value.trim()) });
     row.reset = el("button", { type: "button", class: "reset", "aria-label": `Give ${name} its usual value`, title: "Usual value",
       click: () => set("") }, "↺");
-    row.origin = el("span", { class: "origin" });
+    row.learn = el("input", { type: "checkbox", "aria-label": `${name} is learned`, change: () => set(row.learn.checked ? start(row.p.number) : row.p.value) });
+    row.said = el("span", {});
+    row.origin = el("span", { class: "origin" }, el("label", { class: "learn", title: "Each head learns it, and starts in this range" }, row.learn, "learned"), row.said);
     row.element = el("div", { class: "slider" }, el("label", { for: row.range.id }, name), row.range, row.exact, row.reset, row.origin);
     return row;
   }
@@ -51,7 +59,8 @@ export class Sliders {
     if (current && busy !== row.exact) row.exact.value = p.text;
     row.range.setAttribute("aria-valuetext", `${p.name} = ${p.text}`);
     row.reset.disabled = !p.given;
-    row.origin.textContent = [p.domain.replace(">=", "≥"), p.origin].filter(Boolean).join("; ");
+    if (current) row.learn.checked = p.learned;
+    row.said.textContent = [p.domain.replace(">=", "≥"), p.origin].filter(Boolean).join("; ");
   }
 
   #share(p) {

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from farfield.nn.attention.dispatch import compute
-from farfield.nn.attention.flash.short import SHORT, plain
-from farfield.nn.attention.kept import KeptBias, dense_mask, kept_of
+from farfield.nn.attention.flash.short import SHORT, TINY, plain
+from farfield.nn.attention.kept import KeptBias, dense_mask, kept_of, tiny_mask
 from farfield.nn.attention.operators import call_operator, is_traced
 from farfield.nn.attention.problem import Problem
 from farfield.nn.attention.validation import Implementation, Windows, check_bias, check_call, chosen_implementation
@@ -139,6 +139,11 @@ def _ready(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, window: Windows) -> Te
     n = k.shape[2]
     if n > SHORT and q.shape[2] > 1:
         return None
+    if n <= TINY and bias.requires_grad and q.dtype == bias.dtype == torch.float32:
+        check_call(q, k, v, bias, None, None)
+        windows_of(window, q.shape[1], n)  # refuses what is none
+        check_bias(bias, n)
+        return tiny_mask(bias, q.shape[2], n, window)
     found = kept_of(bias)
     if found is None:
         return None

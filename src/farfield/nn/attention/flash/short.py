@@ -1,8 +1,8 @@
 """Short calls on a CPU: one kernel call with a small dense mask, because pieces and Python would cost more.
 
-A fixed bias goes straight to torch's scaled_dot_product_attention, with a mask kept by length; the gradient is torch's
-own. With a learned bias, a sink, a soft cap or a gradient of the log-sum-exp, all weights are computed again in the
-backward pass, at once.
+A fixed bias goes straight to torch's scaled_dot_product_attention, with a mask kept by length, and so does a learned
+one of a few keys; the gradient is torch's own. With a longer learned bias, a sink, a soft cap or a gradient of the
+log-sum-exp, all weights are computed again in the backward pass, at once.
 
 Shapes: B samples, H query heads, Hk key heads, M queries, N keys, D width of a head.
 """
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 SHORT = 384  # keys, up to which this is no slower than pieces
+TINY = 32  # keys, up to which torch's own gradient of a learned bias is cheaper than ours
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
 
@@ -39,7 +40,7 @@ def plain(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float | None) ->
     if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:  # torch's flash kernel would not take them
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
-    if q.shape[2] > 1 and not math.isfinite(out.detach().sum().item()):
+    if (q.shape[2] > 1 or mask.requires_grad) and not math.isfinite(out.detach().sum().item()):
         return None
     return out
 

@@ -17,7 +17,14 @@ from farfield.nn.attention.problem import Gradients, Problem, Saved
 from farfield.nn.attention.triton.backward import keys_kernel, queries_kernel, shift_kernel
 from farfield.nn.attention.triton.decode import join_kernel, split_kernel
 from farfield.nn.attention.triton.forward import forward_kernel
-from farfield.nn.attention.triton.sizes import decode_tiles, forward_tiles, keys_tiles, padded, queries_tiles
+from farfield.nn.attention.triton.sizes import (
+    SHIFT_ROWS,
+    decode_tiles,
+    forward_tiles,
+    keys_tiles,
+    padded,
+    queries_tiles,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -150,9 +157,9 @@ def backward(
     given = arguments_of(problem)
     grid_heads = len(q) * given.heads
     shift = torch.empty_like(lse)
-    shift_kernel[(triton.cdiv(given.queries, 32), grid_heads)](
+    shift_kernel[(triton.cdiv(given.queries, SHIFT_ROWS), grid_heads)](
         out, d_out, lse if d_lse is None else d_lse.contiguous().float(), shift, *out.stride()[:3], *d_out.stride()[:3],
-        given.heads, given.queries, D=given.constants["D"], DP=given.constants["DP"], BM=32,
+        given.heads, given.queries, D=given.constants["D"], DP=given.constants["DP"], BM=SHIFT_ROWS,
         WITH_LSE=d_lse is not None,
     )  # fmt: skip
     dq, dk, dv = (torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v))

@@ -32,6 +32,7 @@ from farfield.nn.attention.triton.backward import keys_kernel, queries_kernel, s
 from farfield.nn.attention.triton.decode import join_kernel, split_kernel
 from farfield.nn.attention.triton.forward import forward_kernel
 from farfield.nn.attention.triton.sizes import (
+    SHIFT_ROWS,
     Tiles,
     decode_tiles,
     forward_tiles,
@@ -96,7 +97,7 @@ def tiles_of(kernel: Any, width: int, dtype: torch.dtype, learned: bool, amd: bo
         return keys_tiles(width, dtype, amd)
     if kernel is queries_kernel:
         return queries_tiles(width, dtype, learned, amd)
-    return decode_tiles(1, width, dtype) if kernel is split_kernel else Tiles(32, 32, 4, 3)
+    return decode_tiles(1, width, dtype) if kernel is split_kernel else Tiles(SHIFT_ROWS, 32, 4, 3)
 
 
 def compile_variant(kernel: Any, options: dict[str, bool], target: str, dtype: str, width: int) -> Usage:

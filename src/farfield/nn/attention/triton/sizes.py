@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 
 ON_AMD = torch.version.hip is not None
+SHIFT_ROWS = 16  # of the kernel that prepares the backward pass
 
 
 class Tiles(NamedTuple):

@@ -1,0 +1,153 @@
+"""Model folders of strangers: every verb that takes one answers, or says in one sentence what is wrong."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+pytestmark = pytest.mark.hostile("model folders of strangers")
+CONFIG = {  # a field of the configuration, and what a stranger writes there
+    "hidden_size": [0, -1, 10**12, "64", None, 3, 1.5, [64], True],
+    "num_hidden_layers": [0, -1, 10**9, "2", None, 2.5],
+    "num_attention_heads": [0, -1, 7, 10**9, None, "4"],
+    "intermediate_size": [0, -1, 10**13, None],
+    "vocab_size": [0, -1, 10, 10**12, None],
+    "max_position_embeddings": [0, -1, 10**15, None, "far"],
+    "encoding": ["", "nan", "__import__('os').system('touch canary')", "-t**", "albi", "t**t**t", 5, None,
+                 ["alibi"], "a" * 9000],
+    "encoding_parameters": [{"k": 1}, {"zz": 1}, "k=1", [1], {"k": "1/0"}, {"k": float("nan")}],
+    "model_type": ["", "gpt-nine", None, 5, "../../etc", "bloom"],
+    "auto_map": [{"AutoModelForCausalLM": "evil.Model", "AutoConfig": "evil.Config"}, 5],
+    "architectures": [["EvilForCausalLM"], "x", None, [5]],
+    "tie_word_embeddings": ["yes", None, False],
+    "dtype": ["float7", 5, "bfloat16"],
+    "quantization_config": [{"quant_method": "evil"}, 5],
+}  # fmt: skip
+FIELDS = [(name, value) for name, values in CONFIG.items() for value in values]
+EVIL = "open('canary', 'w').write('run')\nraise SystemExit(0)\n"
+
+
+@pytest.fixture
+def model(run_folder, tmp_path):
+    shutil.copytree(run_folder, tmp_path / "model")
+    (tmp_path / "model" / "finished.json").unlink()
+    return tmp_path / "model"
+
+
+def held(ended, folder):
+    """An answer or one sentence; nothing of the folder was run."""
+    assert ended["status"] in (0, 2), ended
+    assert "Traceback" not in ended["err"], ended["err"]
+    if ended["status"] == 2:
+        last = [line for line in ended["err"].splitlines() if line.startswith("farfield: ")]
+        assert len(last) == 1, ended["err"]
+        assert len(last[0]) < 1500
+    assert not (folder / "canary").exists()
+    assert not (folder.parent / "canary").exists()
+
+
+def asked(torch_forks, verb, model):
+    calls = {
+        "generate": ["generate", model, "--prompt", "the cat", "--tokens", "2"],
+        "inspect": ["inspect", model],
+        "window": ["window", model],
+        "evaluate": ["evaluate", model, "--lengths", "8", "--tokens", "16", "--quiet"],
+    }
+    return torch_forks(*calls[verb], cwd=str(model.parent), megabytes=4000, seconds=30)
+
+
+@pytest.mark.parametrize(("name", "value"), FIELDS, ids=[f"{n}={str(v)[:20]}" for n, v in FIELDS])
+def test_a_hostile_configuration(torch_forks, model, name, value, attacks):
+    path = model / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    (model / "evil.py").write_text(EVIL)
+    for verb in ("generate", "inspect"):
+        held(asked(torch_forks, verb, model), model)
+    attacks(2)
+
+
+def without_field(name):
+    def change(model):
+        path = model / "config.json"
+        fields = json.loads(path.read_text())
+        fields.pop(name)
+        path.write_text(json.dumps(fields))
+
+    return change
+
+
+def written(name, data):
+    def change(model):
+        (model / name).unlink(missing_ok=True)
+        (model / name).write_bytes(data)
+
+    return change
+
+
+def turned(change):
+    def both(model):
+        from safetensors.torch import load_file, save_file
+
+        tensors = load_file(model / "model.safetensors")
+        save_file(change(tensors), model / "model.safetensors", metadata={"format": "pt"})
+
+    return both
+
+
+def fifo(name):
+    def change(model):
+        (model / name).unlink(missing_ok=True)
+        os.mkfifo(model / name)
+
+    return change
+
+
+def link(name, target):
+    def change(model):
+        (model / name).unlink(missing_ok=True)
+        (model / name).symlink_to(target)
+
+    return change
+
+
+FOLDERS = {
+    **{f"no {name}": without_field(name) for name in ("hidden_size", "vocab_size", "model_type", "encoding")},
+    "tokenizer is empty": written("tokenizer.json", b""),
+    "tokenizer is deep": written("tokenizer.json", b"[" * 100_000),
+    "tokenizer is a pipe": fifo("tokenizer.json"),
+    "tokenizer is /dev/zero": link("tokenizer.json", "/dev/zero"),
+    "tokenizer settings are a list": written("tokenizer_config.json", b"[]"),
+    "tokenizer settings are deep": written("tokenizer_config.json", b"[" * 100_000),
+    "tokenizer of a class": written(
+        "tokenizer_config.json", b'{"tokenizer_class": "Evil", "auto_map": {"AutoTokenizer": ["evil.T", null]}}'
+    ),
+    "settings of generation are half": written("generation_config.json", b'{"max_new'),
+    "settings of generation are absurd": written(
+        "generation_config.json", b'{"num_beams": -5, "eos_token_id": "x", "temperature": -1}'
+    ),
+    "weights are /dev/zero": link("model.safetensors", "/dev/zero"),
+    "weights are a pickle": lambda model: (model / "model.safetensors").rename(model / "pytorch_model.bin"),
+    "weights of another type": turned(lambda t: {n: x.long() for n, x in t.items()}),
+    "weights are not finite": turned(lambda t: {n: x.fill_(float("nan")) for n, x in t.items()}),
+    "weights of other shapes": turned(lambda t: {n: x.repeat(2, *[1] * (x.ndim - 1)) for n, x in t.items()}),
+    "weights with more tensors": turned(lambda t: {**t, "evil.weight": next(iter(t.values())).clone()}),
+    "an index of files elsewhere": written(
+        "model.safetensors.index.json", b'{"metadata": {}, "weight_map": {"x": "../../etc/passwd"}}'
+    ),
+    "configuration links to itself": link("config.json", "config.json"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_hostile_folder(torch_forks, model, name, attacks):
+    FOLDERS[name](model)
+    (model / "evil.py").write_text(EVIL)
+    for verb in ("generate", "evaluate", "inspect", "window"):
+        held(asked(torch_forks, verb, model), model)
+    attacks(4)
+
+
+def test_weights_that_are_not_finite_are_no_number(torch_forks, model):
+    FOLDERS["weights are not finite"](model)
+    assert torch_forks.refusal("evaluate", model, "--lengths", "8", "--tokens", "16", megabytes=4000)
