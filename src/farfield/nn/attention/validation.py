@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-from collections.abc import Sequence
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 from torch import Tensor
@@ -19,6 +19,20 @@ IMPLEMENTATIONS: tuple[str, ...] = get_args(Implementation)
 Windows: TypeAlias = int | Sequence[int] | Tensor | None
 KINDS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 KIND_NAMES = "float64, float32, bfloat16 or float16"
+
+
+def first_gradient_only(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """A backward pass that is no graph itself refuses to be part of one, instead of passing for a constant."""
+
+    @functools.wraps(backward)
+    def checked(ctx: Any, *grads: Tensor | None) -> Any:
+        if torch.is_grad_enabled():  # create_graph=True
+            raise RuntimeError(
+                'attention has no gradient of a gradient; give implementation="reference", which has one'
+            )
+        return backward(ctx, *grads)
+
+    return checked
 
 
 def check_call(

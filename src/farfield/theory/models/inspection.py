@@ -241,7 +241,7 @@ def _how_far(m: DescribedModel, answers: tuple[Answer, ...], reach: int | None) 
         names = " and ".join(sorted({NAMES.get(x.position, x.position) for x, said in rest if said.kind == kind}))
         who = f"all {count} layers have" if number == count else f"{number} have"
         parts.append(f"{who} {names} and {_CLAIM[kind]}")
-    end = f" The training length ends at {m.training_length:,} tokens." if m.training_length else ""
+    end = f" The training length is {m.training_length:,} tokens." if m.training_length else ""
     return "; ".join(parts) + "." + end
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from farfield.nn.attention.flash.short import capped_rows, with_sink
 from farfield.nn.attention.flash.skip import BiasSums, SkipCertificate, worth
@@ -25,6 +24,7 @@ from farfield.nn.attention.flash.work_items import LARGEST_CHUNK, WorkItem, line
 from farfield.nn.attention.padding import spans_of
 from farfield.nn.attention.problem import Problem
 from farfield.nn.attention.reference import reference
+from farfield.nn.attention.validation import first_gradient_only
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -128,7 +128,7 @@ class Flash(torch.autograd.Function):
         return out, lse
 
     @staticmethod
-    @once_differentiable
+    @first_gradient_only
     def backward(ctx: Any, d_out: Tensor | None, d_lse: Tensor | None) -> tuple[Tensor | None, ...]:
         from farfield.nn.attention.flash.diagonals import backward_with_bias
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.nn.attention.kept import dense_mask, sums_by_distance
 from farfield.nn.attention.problem import Problem
+from farfield.nn.attention.validation import first_gradient_only
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -92,7 +92,7 @@ class Short(torch.autograd.Function):
         return out, lse if blind is None or sink is not None else lse.masked_fill(blind, -math.inf)
 
     @staticmethod
-    @once_differentiable
+    @first_gradient_only
     def backward(ctx: Any, d_out: Tensor | None, d_lse: Tensor | None) -> tuple[Tensor | None, ...]:
         q, k, v, sink, mask, out, lse = ctx.saved_tensors
         number, cap = lse.dtype, ctx.softcap

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from farfield.nn.attention.problem import Problem
 from farfield.nn.attention.triton.launch import backward, forward
+from farfield.nn.attention.validation import first_gradient_only
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -38,7 +38,7 @@ class _TritonAttention(torch.autograd.Function):
         return out, lse
 
     @staticmethod
-    @once_differentiable
+    @first_gradient_only
     def backward(ctx: Any, d_out: Tensor | None, d_lse: Tensor | None) -> tuple[Tensor | None, ...]:
         q, k, v, bias, sink, out, lse = ctx.saved_tensors
         problem = ctx.problem._replace(q=q, k=k, v=v, bias=bias, sink=sink)
