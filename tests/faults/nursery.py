@@ -142,6 +142,8 @@ def start(order: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # nohup and & may have them ignored
+        signal.signal(one, signal.SIG_DFL)
     assert farfield.nn.decoder.model
     assert farfield.training.assembly
     print("ready", flush=True)

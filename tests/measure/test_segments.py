@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from farfield.measure import Text, evaluate
@@ -12,6 +12,7 @@ from farfield.measure.segments import spread
 from .conftest import WORDS, our_model
 
 
+@example(3, 2, 1)  # room for two segments, but not for the token before each
 @given(st.integers(2, 5000), st.integers(1, 6000), st.integers(1, 300))
 def test_segments_are_spread_and_do_not_overlap(size, tokens, segment):
     ids = np.arange(size)

@@ -103,8 +103,8 @@ def _of_stranger(path: Path) -> Tokenizer:
             with limited(text, repr(str(path))) as encode:
                 encode(["A short text, as a trial: 1 + 1 = 2.\n"])
         return Tokenizer.from_str(text)
-    except UnreadableError:
-        raise
+    except UnreadableError as error:
+        raise UnreadableError(f"No tokenizer: {error}") from None
     except Exception as error:  # the Rust side raises a bare Exception
         raise CorpusError(f"{str(path)!r} is not a tokenizer that can be read: {error}.") from None
 

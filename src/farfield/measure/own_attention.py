@@ -33,9 +33,9 @@ def own_bias(network: Any) -> Bias | None:
     known = config.model_type in ("bloom", "mpt") or (config.model_type == "falcon" and config.alibi)
     if not known:
         return None
-    if not hasattr(network, "farfield_bias"):
-        network.farfield_bias = [biases_of(network).bias]  # in a list: no part of the network
-    return network.farfield_bias[0]
+    if not hasattr(network, "farfield_own_bias"):
+        network.farfield_own_bias = [biases_of(network).bias]  # in a list: no part of the network
+    return network.farfield_own_bias[0]
 
 
 def _line(slopes: Tensor, n: int) -> Tensor:

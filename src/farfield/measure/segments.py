@@ -47,8 +47,8 @@ def spread(ids: np.ndarray, tokens: int | None, segment: int | None) -> np.ndarr
     Without `segment` the first `tokens` are one segment. Segments never overlap.
     """
     scored = len(ids) - 1 if tokens is None else min(tokens, len(ids) - 1)
-    if segment is None or scored < 2 * segment:
+    count = 1 if segment is None else min(scored // segment, len(ids) // (segment + 1))
+    if segment is None or count < 2:
         return np.asarray(ids[: scored + 1])[None]
-    count = min(scored // segment, len(ids) // (segment + 1))
     starts = np.linspace(0, len(ids) - segment - 1, count).astype(int)
     return np.stack([ids[start : start + segment + 1] for start in starts])
