@@ -46,7 +46,7 @@ def unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
         figure.draw_without_rendering()
         return canvas.Figure(name, title, caption, (folder / f"{name}.svg",), folder / f"{name}-narrow.svg")
 
-    for module in ("curves", "doses", "heads", "inference", "theory", "training"):
+    for module in ("by_head", "curves", "doses", "inference", "theory", "training"):
         monkeypatch.setattr(f"farfield.study.figures.{module}.written", laid_out)
 
 
