@@ -95,7 +95,10 @@ def test_layers_can_be_compiled(
     weights = run(settings, tmp_path / "run", compile=True)
     assert len(calls) == settings.layers
     for name, expected in load_file(plain / "model.safetensors").items():
-        torch.testing.assert_close(weights[name], expected, rtol=1e-4, atol=1e-5)
+        got = weights[name]
+        if name.endswith("inward.bias"):  # that of the keys has the gradient 0, and Adam makes updates of its rounding
+            got, expected = (torch.cat(x.chunk(3)[::2]) for x in (got, expected))
+        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.long
