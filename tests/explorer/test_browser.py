@@ -411,23 +411,23 @@ def test_every_figure_can_be_saved(page, explorer, tmp_path, name):
         page.locator("#draw summary").click()
         expect(page.locator("#figure-draw svg path").first).to_be_attached()
     expect(page.locator(".heat svg path").nth(1)).to_be_attached()
-    if name in ("receptive-field", "partial-sums", "weights"):  # numbers come in parts: wait for both encodings
-        expect(page.locator(f"#figure-{name} svg path[stroke-width='1.8']").nth(1)).to_be_attached(timeout=30_000)
-    with page.expect_download() as saved:
-        page.get_by_role("button", name=f"Save {name} as SVG").first.click()
-    saved.value.save_as(tmp_path / "figure.svg")
+
+    def save(kind: str, to: str) -> None:
+        if name in ("receptive-field", "partial-sums", "weights"):  # numbers come in parts: wait for both encodings
+            expect(page.locator(f"#figure-{name} svg path[stroke-width='1.8']").nth(1)).to_be_attached(timeout=30_000)
+        with page.expect_download() as saved:
+            page.get_by_role("button", name=f"Save {name} as {kind}").first.click()
+        saved.value.save_as(tmp_path / to)
+
+    save("SVG", "figure.svg")
     root = ElementTree.parse(tmp_path / "figure.svg").getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) > 1
-    with page.expect_download() as saved:
-        page.get_by_role("button", name=f"Save {name} as PNG").first.click()
-    saved.value.save_as(tmp_path / "figure.png")
+    save("PNG", "figure.png")
     content = (tmp_path / "figure.png").read_bytes()
     assert content.startswith(b"\x89PNG")
     assert len(content) > 5000  # a picture, and not an empty sheet
-    with page.expect_download() as saved:
-        page.get_by_role("button", name=f"Save {name} as CSV").first.click()
-    saved.value.save_as(tmp_path / "values.csv")
+    save("CSV", "values.csv")
     rows = list(csv.reader((tmp_path / "values.csv").read_text(encoding="utf-8").splitlines()))
     assert len(rows) > 3
     assert len({len(row) for row in rows}) == 1
