@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from farfield.data.corpus import Corpus, CorpusError, Passage
-from farfield.data.tokenizing import is_plain, limited
+from farfield.data.tokenizing import try_out
 from farfield.reading import UnreadableError, read_json
 
 if TYPE_CHECKING:
@@ -98,11 +98,8 @@ def _of_stranger(path: Path) -> Tokenizer:
     try:
         # tokens of a corpus are all its tokens, and no others
         description = {**read_json(path, LARGEST), "padding": None, "truncation": None}
-        text = json.dumps(description)
-        if not is_plain(description):
-            with limited(text, repr(str(path))) as encode:
-                encode(["A short text, as a trial: 1 + 1 = 2.\n"])
-        return Tokenizer.from_str(text)
+        try_out(description, "A short text, as a trial: 1 + 1 = 2.\n", repr(str(path)))
+        return Tokenizer.from_str(json.dumps(description))
     except UnreadableError as error:
         raise UnreadableError(f"No tokenizer: {error}") from None
     except Exception as error:  # the Rust side raises a bare Exception

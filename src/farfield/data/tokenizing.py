@@ -82,10 +82,11 @@ def limited(description: str, what: str) -> Iterator[Any]:
             child.communicate()
 
 
-def try_out(tokenizer: Tokenizer, text: str, what: str) -> None:
-    """Refuse a tokenizer that would not end, or not stay within bounds, on this text."""
+def try_out(tokenizer: Tokenizer | dict[str, Any], text: str, what: str) -> None:
+    """Refuse a tokenizer, or what a file says of one, that would not end, or not stay within bounds, on this text."""
     if not is_plain(tokenizer):
-        with limited(tokenizer.to_str(), what) as encode:
+        description = json.dumps(tokenizer) if isinstance(tokenizer, dict) else tokenizer.to_str()
+        with limited(description, what) as encode:
             encode([text])
 
 
