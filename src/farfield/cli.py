@@ -6,6 +6,8 @@ ValueError, ends in one sentence on stderr and exit status 2, never in a traceba
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 
 from cyclopts import App, CycloptsError
@@ -57,6 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command; print one sentence and leave with status 2 if a person made a mistake."""
     from farfield.formula import FormulaError
 
+    _open_streams()
     try:
         try:
             app(arguments, exit_on_error=False, print_error=False)
@@ -71,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     except ValueError as error:
         _fail(str(error))
     except BrokenPipeError:  # the reader of a pipe has left
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes nowhere
         sys.exit(0)
     except OSError as error:  # a folder that cannot be written, a full disk
         named = "" if error.filename is None else f" {str(error.filename)!r}"
@@ -82,6 +85,15 @@ def main(arguments: list[str] | None = None) -> None:
         _fail("there is not enough memory for this; ask for less: shorter texts, smaller batches, fewer heads")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _open_streams() -> None:
+    """Let closed streams lead nowhere, or the next file would get their number; and ASCII show what it can."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - as long as the process
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _sentence(error: CycloptsError) -> str:
