@@ -45,6 +45,7 @@ for verb, (purpose, example) in VERBS.items():
     said = f"{purpose}\n\nExample: farfield {example}"
     app.command(f"farfield.commands.{verb}:{verb}_command", name=verb, help=said)
 
+NARROWEST = 10  # columns in which tables and help can be written
 _EXTRAS = {  # which extra brings a package
     "train": ("torch", "numpy", "transformers", "accelerate", "tokenizers", "safetensors", "pydantic", "zstandard"),
     "figures": ("matplotlib",),
@@ -88,12 +89,18 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _open_streams() -> None:
-    """Let closed streams lead nowhere, or the next file would get their number; and ASCII show what it can."""
+    """Let closed streams lead nowhere, or the next file would get their number; and a strange terminal show something.
+
+    Without the last a table for 0 columns is never done, and a terminal of ASCII is an error.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - as long as the process
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    columns = os.environ.get("COLUMNS", "")
+    if not (columns.isdecimal() and len(columns) <= 4 and int(columns) >= NARROWEST):
+        os.environ.pop("COLUMNS", None)
 
 
 def _sentence(error: CycloptsError) -> str:

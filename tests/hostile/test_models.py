@@ -22,7 +22,7 @@ CONFIG = {  # a field of the configuration, and what a stranger writes there
     "architectures": [["EvilForCausalLM"], "x", None, [5]],
     "tie_word_embeddings": ["yes", None, False],
     "dtype": ["float7", 5, "bfloat16"],
-    "layer_norm_epsilon": [float("nan"), float("inf"), -1, "x"],
+    "layer_norm_eps": [float("nan"), float("inf"), -1, "x"],
     "initializer_range": [float("nan"), -1, None],
     "quantization_config": [{"quant_method": "evil"}, 5],
 }  # fmt: skip

@@ -118,16 +118,14 @@ def test_one_process_answers_text_after_text_and_comes_back(impatient, attacks):
 
 def test_an_answer_that_is_cut_off_is_none(monkeypatch):
     """A process that dies while it answers: no part of its tokens is taken for all."""
-    died = (
-        "import os, struct; os.write(1, struct.pack('<Q', 0)); os.write(1, struct.pack('<QQI', 100, 1, 7)); os._exit(1)"
-    )
+    died = "import os, struct; os.write(1, struct.pack('<QQQI', 0, 100, 1, 7)); os._exit(1)"
     monkeypatch.setattr(tokenizing, "PROGRAM", died)
     with pytest.raises(tokenizing.UnboundedTokenizerError), contextlib.closing(tokenizing.Limited("{}", "x")) as encode:
         encode(["a text"])
 
 
 DECODERS = {  # and whether a model may write with it
-    "bytes": ({"type": "ByteLevel"}, True),
+    "bytes": (json.loads(byte_tokenizer().to_str())["decoder"], True),
     "of Llama": ({"type": "Sequence", "decoders": [
         {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
         {"type": "Strip", "content": " ", "start": 1, "stop": 0},

@@ -56,9 +56,9 @@ def refuse_growing_decoder(tokenizer: Tokenizer, what: str) -> None:
             continue
         count += 1
         if kind == "Replace":
-            (spelled, pattern), *_ = [*(decoder.get("pattern") or {}).items(), ("", "")]
-            size = len(str(decoder.get("content")))
-            growth *= float("inf") if spelled == "Regex" else max(1, size / len(pattern) if pattern else 1 + size)
+            pattern, size = decoder["pattern"].get("String"), len(decoder["content"])
+            # an expression; each place of a text; each time that the pattern stands there
+            growth *= float("inf") if pattern is None else max(1, size / len(pattern)) if pattern else 1 + size
         elif kind in ("BPEDecoder", "WordPiece", "CTC"):  # they may put a blank between any two characters
             growth *= 2
     if growth > MOST_GROWTH or count > MOST_DECODERS:

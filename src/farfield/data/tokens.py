@@ -156,8 +156,8 @@ def _encoded(passages: Iterator[Passage], tokenizer: Tokenizer) -> Iterator[list
 
         yield from _in_lots(passages, encode, end_token(tokenizer))
     else:
-        with contextlib.closing(Limited(tokenizer.to_str(), "of this text")) as encode:
-            yield from _in_lots(passages, encode, end_token(tokenizer))
+        with contextlib.closing(Limited(tokenizer.to_str(), "of this text")) as limited:
+            yield from _in_lots(passages, limited, end_token(tokenizer))
 
 
 def _in_lots(

@@ -115,8 +115,9 @@ def verify_checkpoint(folder: Path) -> Checkpoint:
     except UnreadableError as error:
         raise DamagedCheckpointError(str(error).rstrip(".")) from None
     step, listed, about = manifest.get("step"), manifest.get("files"), manifest.get("about")
-    tables = isinstance(listed, dict) and all(isinstance(file, dict) for file in listed.values())
-    if not (tables and isinstance(step, int) and isinstance(about, dict)):
+    if not (isinstance(step, int) and isinstance(listed, dict) and isinstance(about, dict)):
+        raise DamagedCheckpointError(f"{MANIFEST}: it cannot be read")
+    if not all(isinstance(file, dict) for file in listed.values()):
         raise DamagedCheckpointError(f"{MANIFEST}: it cannot be read")
     if folder.name != f"{_PREFIX}{step:08d}":
         raise DamagedCheckpointError(f"{MANIFEST}: it is of step {step}")
