@@ -130,18 +130,16 @@ def limited(kind, amount):
 
 
 LIMITS = {
-    **{f"{count} files": limited(resource.RLIMIT_NOFILE, count) for count in (4, 8)},
+    **{f"{count} files": limited(resource.RLIMIT_NOFILE, count) for count in (8, 12)},
     **{f"{size} MB of addresses": limited(resource.RLIMIT_AS, size << 20) for size in (100, 200)},
     "no file may grow": limited(resource.RLIMIT_FSIZE, 0),
-    "a stack of 64 kB": limited(resource.RLIMIT_STACK, 1 << 16),
     **{f"mask {mask:o}": (lambda mask=mask: os.umask(mask)) for mask in (0o000, 0o777, 0o277)},
 }
 
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_small_limits(limit, tmp_path):
-    """Where Python itself cannot start, it says so in its own way; whatever is ours is a sentence."""
+    """Such that Python itself can start."""
     call = ["compare", "alibi", "type1", "--csv"]
     done = farfield(call, stdout=subprocess.PIPE, preexec_fn=LIMITS[limit], cwd=tmp_path)
-    print(limit, done.returncode, done.stderr.decode(errors="replace"))
     held(done)

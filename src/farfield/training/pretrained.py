@@ -73,9 +73,23 @@ def load_network(name: str, *, dtype: Any = "auto") -> tuple[Any, dict[str, str]
     for tensor, values in network.named_parameters():
         if values.is_floating_point() and not bool(values.isfinite().all()):
             raise ValueError(f"The model {name!r} is damaged: its tensor {tensor!r} holds values that are not finite.")
+    if folder.exists():
+        _refuse_whole_numbers(folder, network)
     if not folder.exists() and isinstance(kept := try_to_load_from_cache(name, CONFIG), str):
         identity = {"model": name, "weights": Path(kept).parent.name}  # the hub's commit
     return network.eval(), identity
+
+
+def _refuse_whole_numbers(folder: Path, network: Any) -> None:
+    """Stop where weights were kept as whole numbers: transformers would take them for the weights all the same."""
+    from safetensors import safe_open
+
+    floating = {name for name, values in network.named_parameters() if values.is_floating_point()}
+    for file in folder.glob("*.safetensors"):
+        with safe_open(file, "pt") as tensors:
+            for tensor in floating & set(tensors.keys()):
+                if not (dtype := tensors.get_slice(tensor).get_dtype()).startswith(("F", "BF")):
+                    raise ValueError(f"The model {str(folder)!r} is damaged: its tensor {tensor!r} is of type {dtype}.")
 
 
 def _has_more_layers(network: Any, spare: list[str]) -> bool:
