@@ -124,6 +124,11 @@ class Encoding:
                 return parameter.given
         return SLOPE.given if name == "k" and (not self.parameters or self.name == self.text) else None
 
+    def with_rule(self, parameter: Parameter) -> Encoding:
+        """The same formula, whose heads get one parameter in another way."""
+        others = (p for p in self.parameters if p.name != parameter.name)
+        return _parsed(replace(self, parameters=(*others, parameter)), self.formula)
+
     def written(self) -> tuple[str, dict[str, Any]]:
         """The name or formula as text, and how its parameters are learned: what a configuration can hold."""
         if self.name in ENCODINGS and ENCODINGS[self.name] == self:
@@ -423,8 +428,12 @@ def _refuse_other_distance(formula: Formula, text: str) -> NoReturn:
 
 
 def _of_formula(formula: Formula) -> Encoding:
-    encoding = Encoding(formula.text(), formula.text())
-    encoding.__dict__["formula"] = formula  # as it is: nothing is parsed again
+    return _parsed(Encoding(formula.text(), formula.text()), formula)
+
+
+def _parsed(encoding: Encoding, formula: Formula | None) -> Encoding:
+    """The encoding with its formula as it is: nothing is parsed again."""
+    encoding.__dict__["formula"] = formula
     return encoding
 
 
