@@ -126,11 +126,11 @@ def _window(node: Node) -> Tactic | None:
 
 
 def _power_law(node: Node) -> Tactic | None:
-    found = _scaled_log(node)
-    line = None if found is None else line_of(found[1])
-    if found is None or line is None:
+    scaled = _scaled_log(node)
+    line = None if scaled is None else line_of(scaled[1])
+    if scaled is None or line is None:
         return None
-    p, (c, d) = found[0], line
+    p, (c, d) = scaled[0], line
     ratio = exact_value(build.quotient(c, d), {}) if d != ZERO else None
     if p <= 1 or ratio is None or ratio <= 0:
         return None
@@ -169,10 +169,10 @@ def _arc(inside: Fraction, j: int) -> arb:
 
 
 def _type1(node: Node) -> Tactic | None:
-    found = _scaled_log(node)
-    if found is None or found[0] != 1 or found[1].op != "+":
+    scaled = _scaled_log(node)
+    if scaled is None or scaled[0] != 1 or scaled[1].op != "+":
         return None
-    one, square = found[1].args
+    one, square = scaled[1].args
     if exact_value(one, {}) != 1 or square.op != "**" or exact_value(square.args[1], {}) != 2:
         return None
     line = line_of(square.args[0])
