@@ -31,7 +31,6 @@ from farfield.commands.options import (
 from farfield.commands.tables import fitting
 from farfield.formula import Formula, parse
 from farfield.formula.latex import latex as latex_of
-from farfield.head_parameters import said_slopes
 from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.comparison import Comparison, compare
@@ -40,6 +39,7 @@ from farfield.theory.fields.pictures import curve, fields_figure
 from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, field_of, reach, whole
 from farfield.theory.fields.summary import shown_number
 from farfield.theory.sums.series import series, sum_json
+from farfield.zoo.head_parameters import said_slopes
 
 
 @answer_in_time()

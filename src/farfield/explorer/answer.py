@@ -15,7 +15,6 @@ from itertools import combinations
 from math import exp, log10
 from typing import Any
 
-from farfield.bounded_encodings import CLASSES
 from farfield.explorer import lines
 from farfield.explorer.numbers import curves, paper_claims
 from farfield.explorer.parameters import Slider, learned_sentence, sliders
@@ -36,6 +35,7 @@ from farfield.theory.sums.series import Series, series, sum_json
 from farfield.theory.verdict.biases import upper_envelope
 from farfield.theory.verdict.convergence import Verdict, check
 from farfield.zoo import ENCODINGS, Encoding, find
+from farfield.zoo.bounded_encodings import CLASSES
 
 _CURVE = tuple(f"{m}e-{n}" for n in range(1, 13) for m in (5, 2, 1))
 _MOST_DIGITS = 310  # of a receptive field on the page; a longer one only by its size

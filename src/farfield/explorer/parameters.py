@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from farfield.formula import Formula, FormulaError
-from farfield.learned import learned
 from farfield.theory.verdict.convergence import check
 from farfield.zoo import Encoding, Fixed, Learned, Parameter, PerHead, number
+from farfield.zoo.learned import learned
 
 
 @dataclass(frozen=True)

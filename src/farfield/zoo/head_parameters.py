@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from farfield import zoo
-from farfield.learned import Learned, learned_parameters
+from farfield.zoo.learned import Learned, learned_parameters
 
 
 def slope_values(text: str, heads: int) -> Any:
