@@ -53,7 +53,7 @@ WRONG = {
     'ff.Settings(encoding="alibi", lenght=3)': 'Unexpected keyword argument "lenght"',
     'ff.Settings(encoding="alibi", length="far")': 'Argument "length" to "Settings"',
     'ff.evaluate("runs/a", lenghts=[1])': 'Unexpected keyword argument "lenghts"',
-    'ff.train("alibi")': 'Argument 1 to "train"',
+    'ff.train("alibi", "runs/a")': 'Argument 1 to "train"',
     "ff.inspect(7)": 'Argument 1 to "inspect"',
     'ff.design("alibi", 4096).heads[0].valeu': '"DesignedHead" has no attribute "valeu"',
     'ff.compare("alibi", "type1").crossings[0].where': '"Crossing" has no attribute "where"',

@@ -35,7 +35,7 @@ def find(name_or_formula: str | Formula | Encoding, *, weight: bool = False) -> 
     if not weight and key in ENCODINGS:
         return ENCODINGS[key]
     if not weight and NAME.fullmatch(key):
-        from farfield.bounded_encodings import CLASSES
+        from farfield.zoo.bounded_encodings import CLASSES
 
         if key in CLASSES:
             return CLASSES[key]
