@@ -16,12 +16,12 @@ from typing import Any
 
 from farfield import zoo
 from farfield.data import durable
-from farfield.head_parameters import chosen_parameters
-from farfield.learned import Learned, learned_parameters
 from farfield.measure import MULTIPLES
 from farfield.reading import read_json
 from farfield.study.escaping import plain
 from farfield.training.settings import PRESETS, Settings, preset_settings, settings_from
+from farfield.zoo.head_parameters import chosen_parameters
+from farfield.zoo.learned import Learned, learned_parameters
 
 ENCODINGS = (
     "sinusoidal",

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from farfield import zoo
-from farfield.learned import learned
+from farfield.zoo.learned import learned
 
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Size = Annotated[int, Field(ge=1, le=1 << 20)]
