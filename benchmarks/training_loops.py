@@ -5,9 +5,9 @@ checkpoints, metrics, signals or agreement among processes. The loop before (com
 is taken from the repository's history. Each loop runs in a process of its own, and they take turns: one step of each,
 again and again, so that all see the same machine. A step is timed from the end of one optimizer step to the end of the
 next, by the processor time of its process; a ratio is the median over the turns. The weights at the end are compared to
-the bit. "new = bare": the old loop ends in other last bits, through attention and not through the loop: short texts take
-one call with a kept mask (64 tokens), and the proof of which keys may be skipped counts values of very different sizes, so
-that a few keys more are read (2,048 tokens; with `skip=False` old and new attention agree to the bit).
+the bit. "new = bare": the old loop ends in other last bits, through attention and not through the loop: short texts
+take one call with a kept mask (64 tokens), and the proof of which keys may be skipped counts values of very different
+sizes, so that a few keys more are read (2,048 tokens; with `skip=False` old and new attention agree to the bit).
 """
 
 from __future__ import annotations
