@@ -78,7 +78,10 @@ class Measurement:
         return [max(1, round(m * training_length)) for m in (self.multiples if multiples is None else multiples)]
 
 
-MEASUREMENTS = {"tiny": Measurement(segments=8, control=4, chunks=2)}
+MEASUREMENTS = {
+    "tiny": Measurement(segments=8, control=4, chunks=2),
+    "geometry": Measurement(segments=12, sliding=(1,), tails=("cut", "constant"), control=3, chunks=2, hypothesis=4),
+}
 
 
 @dataclass(frozen=True)
