@@ -17,11 +17,11 @@ from rich.text import Text
 from farfield.commands.options import Flag, Formula, Json, SetParameters, Slopes, Whole, WholeOrNone, numbered, values
 from farfield.commands.proofs import ProofFile, proof_text
 from farfield.commands.tables import fitting
-from farfield.head_parameters import said_slopes, with_slopes
 from farfield.theory.fields.receptive import EPSILONS, exact_epsilon
 from farfield.theory.fields.summary import HeadSummary, Summary, fields, shown_number
 from farfield.theory.verdict.convergence import BUDGET, Verdict, check
 from farfield.zoo import Encoding, find
+from farfield.zoo.head_parameters import said_slopes, with_slopes
 
 _COLOURS = {
     "converges": "bold green",

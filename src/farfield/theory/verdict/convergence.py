@@ -8,7 +8,8 @@ with open parameters gets a decision tree over the signs that matter (regions.py
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from flint import arb, ctx
@@ -51,7 +52,7 @@ class Verdict:
     verdict: str  # "converges", "diverges", "undecided", "not-applicable"
     condition: ParameterCondition | None = None  # for open parameters
     steps: tuple[Sentence, ...] = ()  # the proof
-    certificate: dict[str, Any] | None = None
+    certificate: dict[str, Any] | None = field(default=None, repr=False)
     horizon: Horizon | None = None
     start: int = 0
     proven: tuple[str, ...] = ()  # what the checker has proven, for all distances
@@ -74,6 +75,9 @@ class Verdict:
         said = self.verdict if self.condition is None else self.condition.sentence
         return say(build.relation(left, "=", formula.node), ": ", said)
 
+    def __str__(self) -> str:
+        return "\n".join([f"{self.headline}", *(f"{n:4}. {step}" for n, step in enumerate(self.steps, 1))])
+
     def latex(self) -> str:
         """The verdict and its proof as LaTeX."""
         items = [rf"  \item {step.latex()}" for step in self.steps]
@@ -84,7 +88,7 @@ class Verdict:
         items = "".join(f"<li>{step.html()}</li>" for step in self.steps)
         return f"<p>{self.headline.html()}</p><ol>{items}</ol>"
 
-    def figure(self, path: str | None = None, *, terms: int = 4096) -> Any:
+    def figure(self, path: str | Path | None = None, *, terms: int = 4096) -> Any:
         """The weights and their partial sums as a figure; with a path, written as its ending says."""
         from farfield.theory.figures import weights_figure
 
