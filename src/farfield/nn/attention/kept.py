@@ -51,7 +51,7 @@ _kept: dict[int, KeptBias] = {}
 
 def kept_of(bias: Tensor) -> tuple[KeptBias, Tensor] | None:
     """What is kept of the vector that this bias is a part of, and the vector; None if it may change unnoticed."""
-    base = bias._base
+    base: Any = bias._base
     if base is None:
         base = bias
     kept = _kept.get(id(base))
