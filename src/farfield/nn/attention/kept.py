@@ -51,9 +51,8 @@ _kept: dict[int, KeptBias] = {}
 
 def kept_of(bias: Tensor) -> tuple[KeptBias, Tensor] | None:
     """What is kept of the vector that this bias is a part of, and the vector; None if it may change unnoticed."""
-    base: Any = bias._base
-    if base is None:
-        base = bias
+    whole = bias._base
+    base = bias if whole is None else whole
     kept = _kept.get(id(base))
     if kept is None or kept.base() is not base or kept.version != base._version:
         if bias.requires_grad or base.is_inference() or type(base) is not Tensor:
