@@ -51,10 +51,11 @@ _kept: dict[int, KeptBias] = {}
 
 def kept_of(bias: Tensor) -> tuple[KeptBias, Tensor] | None:
     """What is kept of the vector that this bias is a part of, and the vector; None if it may change unnoticed."""
-    whole = bias._base
-    base = bias if whole is None else whole
+    base = bias._base
+    if base is None:
+        base = bias
     kept = _kept.get(id(base))
-    if kept is None or kept.base() is not base or kept.version != base._version:
+    if kept is None or kept.base() is not base or kept.version != base._version:  # type: ignore[union-attr]
         if bias.requires_grad or base.is_inference() or type(base) is not Tensor:
             return None
         kept = _kept[id(base)] = KeptBias(base)
