@@ -42,7 +42,7 @@ class CorpusError(ValueError):
     """Something about the text that its owner has to mend; the message is one sentence."""
 
 
-class Expansion:
+class Decompressed:
     """What was read of a corpus's compressed files and what it has become, which tells text from a bomb."""
 
     def __init__(self) -> None:
@@ -76,10 +76,10 @@ def is_text(path: Path) -> bool:
     return path.suffix in _KINDS or path.suffix in _COMPRESSIONS
 
 
-def documents(path: Path, errors: Errors, expansion: Expansion | None = None) -> Iterator[Passage]:
+def documents(path: Path, errors: Errors, decompressed: Decompressed | None = None) -> Iterator[Passage]:
     """The documents of a file, in passages; files of one corpus share what they may expand to."""
     suffixes = [s for s in path.suffixes if s not in _COMPRESSIONS]
-    texts = _decoded(path, errors, expansion or Expansion())
+    texts = _decoded(path, errors, decompressed or Decompressed())
     return _records(path, texts) if suffixes and suffixes[-1] == ".jsonl" else _whole_file(texts)
 
 
@@ -124,11 +124,11 @@ def _records(path: Path, texts: Iterator[str]) -> Iterator[Passage]:
                 yield Passage(found.encode(errors="replace").decode(), True)
 
 
-def _decoded(path: Path, errors: Errors, expansion: Expansion) -> Iterator[str]:
+def _decoded(path: Path, errors: Errors, decompressed: Decompressed) -> Iterator[str]:
     """The text of a file, block by block; invalid UTF-8 is refused with its line and byte."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors)
     offset, line = 0, 1
-    for block in _expanded(path, expansion):
+    for block in _expanded(path, decompressed):
         pending = len(decoder.getstate()[0])
         try:
             text = decoder.decode(block)
@@ -155,14 +155,14 @@ def _not_utf8(path: Path, error: UnicodeDecodeError, base: int, line: int) -> Co
     )
 
 
-def _expanded(path: Path, expansion: Expansion) -> Iterator[bytes]:
+def _expanded(path: Path, decompressed: Decompressed) -> Iterator[bytes]:
     """The bytes of a file after decompression."""
     try:
         with path.open("rb") as file, _opened(path, file) as stream:
             read = 0
             while block := stream.read(BLOCK):
                 if stream is not file:
-                    expansion.add(path, file.tell() - read, len(block))
+                    decompressed.add(path, file.tell() - read, len(block))
                     read = file.tell()
                 yield block
     except CorpusError:
