@@ -191,7 +191,7 @@ def test_a_curve_can_be_hidden_and_colours_stay(page, explorer):
     [
         ("#f=inverse", "the sum diverges, so there is no receptive field"),
         ("#f=rope", "no bias r(t), so the theorem says nothing about it"),
-        ("#f=-log(t", "the formula is not understood"),
+        ("#f=-log(t", "no verdict: '(' is never closed"),
         ("#f=alibi&epsilon=5", "epsilon must lie strictly between 0 and 1, not 5"),
         ("#f=-log(1%2Bt)**1.0001", "it converges; whether"),
         ("#f=weight: abs(sin(t))**t", "undecided, so no receptive field is known"),
@@ -285,6 +285,8 @@ def test_numbers_that_came_before_a_cut_off_stay(page, explorer):
     visit(page, explorer, "#f=type1-paper")
     expect(card(page).locator("tbody td")).to_have_text(["2", "cut off"])
     expect(card(page).locator(".table .note")).to_contain_text("cut off")
+    said = "it converges; at epsilon 0.01 its receptive field is not known: the work was cut off."
+    expect(entry(page).locator(".reach")).to_have_text(said)
     expect(page.locator("#figure-receptive-field svg")).to_have_attribute("aria-label", re.compile("2 tokens at 0.5"))
 
 
@@ -293,6 +295,8 @@ def test_a_server_that_has_left_is_said(page, explorer):
     page.route("**/api/**", lambda route: route.abort())
     formula(page).fill("-sqrt(t)")
     expect(entry(page).locator(".error")).to_contain_text("is `farfield explore` still running?")
+    drawn = page.locator("#figure-receptive-field svg")
+    expect(drawn).to_have_attribute("aria-label", re.compile("no verdict: nobody answered"))
 
 
 # ------------------------------------------------------------------------------------------------ slider and effect

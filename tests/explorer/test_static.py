@@ -207,6 +207,80 @@ def test_a_slow_formula_is_cut_off_and_another_worker_begins(chromium, host, fol
     context.close()
 
 
+# ---------------------------------------------------------------------------------------------------- what can go wrong
+TYPED = "#f=alibi&f=-1.5*log(1%2Bt)"
+STUB = """self.addEventListener("message", ({ data }) => {
+  if (data.load) postMessage({ ready: true });
+  else if (JSON.stringify(data.fields).includes("1.5")) setTimeout(() => { throw new Error("out of memory"); });
+  else postMessage({ id: data.id, reply: { error: "another worker answers" } });
+});"""
+
+
+@pytest.fixture
+def opened(chromium, host):
+    """Opens the page in a browser of its own, in which some files are other ones: (pattern, status, content)."""
+    contexts = []
+
+    def begin(*other, script="", state=TYPED):
+        contexts.append(chromium.new_context())
+        contexts[-1].set_default_timeout(PATIENCE)
+        if script:
+            contexts[-1].add_init_script(script)
+        for pattern, status, body in other:
+            kind = "text/javascript" if pattern.endswith("js") else "application/octet-stream"
+            answer = {"status": status, "body": body, "content_type": kind}
+            contexts[-1].route(pattern, lambda route, answer=answer: route.fulfill(**answer))
+        page = contexts[-1].new_page()
+        page.goto(host.address + state)
+        return page
+
+    yield begin
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize(
+    ("other", "script", "why"),
+    [
+        ([("**/python_flint*", 404, "")], "", f"{static.FLINT.name} is not on this host: status 404"),
+        ([("**/worker.js", 404, "")], "", "its worker did not start"),
+        ([], "delete globalThis.WebAssembly", "it has no WebAssembly"),
+    ],
+    ids=["no wheel", "no worker", "no WebAssembly"],
+)
+def test_without_python_named_encodings_are_answered_and_the_rest_says_why(opened, other, script, why):
+    page, expect = opened(*other, script=script), playwright.expect
+    broken = f"Python could not be loaded in this browser ({why}), so only named encodings as they stand are answered"
+    expect(page.locator("#loading-said")).to_contain_text(broken, timeout=PATIENCE)
+    expect(page.locator("#loaded")).to_be_hidden()
+    named, typed = (page.locator("#entries article").nth(n) for n in (0, 1))
+    expect(named.locator(".badge")).to_have_text("converges", timeout=PATIENCE)
+    expect(typed.locator(".error")).to_contain_text(broken, timeout=PATIENCE)
+    drawn = page.locator("#figure-receptive-field svg")
+    expect(drawn).to_have_attribute("aria-label", re.compile("log.*: no verdict: nobody answered"))
+
+
+def test_a_folder_that_is_not_whole_is_said(opened):
+    page = opened(("**/answers.json", 200, '{"half": '))
+    said = playwright.expect(page.locator("#entries .error"))
+    said.to_contain_text("answers.json is not there, or not whole", timeout=PATIENCE)
+
+
+def test_a_worker_that_dies_at_work_is_replaced(opened):
+    page = opened(("**/worker.js", 200, STUB))
+    first = page.locator("#entries article").nth(1)
+    said = "the work on this formula ended this browser's Python (Uncaught Error: out of memory)"
+    playwright.expect(first.locator(".error")).to_contain_text(said, timeout=PATIENCE)
+    assert page.evaluate(ASK, ["verdict", [["f", "-7*t"]]])["error"] == "another worker answers"
+    playwright.expect(page.locator("#loading")).to_be_hidden(timeout=PATIENCE)
+
+
+def test_a_page_that_cannot_start_says_what_it_needs(opened):
+    page = opened(("**/chart.js", 404, ""))
+    playwright.expect(page.locator("#starting")).to_be_visible(timeout=PATIENCE)
+    playwright.expect(page.locator("#starting")).to_contain_text("it needs JavaScript, and an address that begins")
+
+
 @pytest.mark.long
 def test_every_oracle_that_is_quick_has_the_same_answer(page):
     page.wait_for_selector("#loading", state="hidden")

@@ -136,11 +136,25 @@ def numbered(steps: Sequence[str]) -> Table:
 def values(given: list[str] | None) -> dict[str, str]:
     """The parameters of --set k=0.1."""
     parameters: dict[str, str] = {}
+    for name, several in head_values(given).items():
+        if isinstance(several, list):
+            raise ValueError(
+                f"--set gives {name} one value here, not {len(several)}; values for each head are taken by window, "
+                "train and replace, and those of k by check --slopes"
+            )
+        parameters[name] = several
+    return parameters
+
+
+def head_values(given: list[str] | None) -> dict[str, str | list[str]]:
+    """The parameters of --set k=0.1, or of --set k=1/2,1/4 with one value for each head."""
+    parameters: dict[str, str | list[str]] = {}
     for one in given or []:
         name, equals, value = one.partition("=")
         if not equals or not name.strip() or not value.strip():
             raise FormulaError("--set takes NAME=VALUE, for example --set k=0.1", one)
-        parameters[name.strip()] = value.strip()
+        parts = [part.strip() for part in re.split(r",(?![^(]*\))", value)]  # max(1, 2) is one value
+        parameters[name.strip()] = parts if len(parts) > 1 else parts[0]
     return parameters
 
 

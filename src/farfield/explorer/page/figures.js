@@ -113,7 +113,7 @@ function claim(encoding) {
   const said = `given ${state.context} weights it claims ${once} tokens at epsilon ${state.epsilon}; given twice as many, ${twice}`;
   const truth = encoding.rows.find((r) => r.epsilon === state.epsilon)?.tokens;
   if (truth === String(once)) return `${said}. That is the receptive field.`;
-  return truth ? `${said}. The receptive field is ${truth}.` : `${said}. In truth: ${encoding.noField}.`;
+  return truth ? `${said}. The receptive field is ${truth}.` : `${said}. In truth: ${encoding.noFieldAt(state.epsilon)}.`;
 }
 
 function pairs(curve, xs, words) {
