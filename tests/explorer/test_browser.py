@@ -191,7 +191,7 @@ def test_a_curve_can_be_hidden_and_colours_stay(page, explorer):
     [
         ("#f=inverse", "the sum diverges, so there is no receptive field"),
         ("#f=rope", "no bias r(t), so the theorem says nothing about it"),
-        ("#f=-log(t", "no verdict: '(' is never closed"),
+        ("#f=-log(t", "no verdict: expected ')' to close log("),
         ("#f=alibi&epsilon=5", "epsilon must lie strictly between 0 and 1, not 5"),
         ("#f=-log(1%2Bt)**1.0001", "it converges; whether"),
         ("#f=weight: abs(sin(t))**t", "undecided, so no receptive field is known"),

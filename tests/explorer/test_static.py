@@ -219,6 +219,10 @@ STUB = """self.addEventListener("message", ({ data }) => {
 });"""
 
 
+def fulfil(answer, route):
+    route.fulfill(**answer)
+
+
 @pytest.fixture
 def opened(chromium, host):
     """Opens the page in a browser of its own, in which some files are other ones: (pattern, status, content)."""
@@ -232,7 +236,7 @@ def opened(chromium, host):
         for pattern, status, body in other:
             kind = "text/javascript" if pattern.endswith("js") else "application/octet-stream"
             answer = {"status": status, "body": body, "content_type": kind}
-            contexts[-1].route(pattern, lambda route, answer=answer: route.fulfill(**answer))
+            contexts[-1].route(pattern, functools.partial(fulfil, answer))
         page = contexts[-1].new_page()
         page.goto(host.address + state)
         return page
