@@ -29,6 +29,10 @@ from .training.run import train as train
 from .training.settings import Settings as Settings
 from .zoo import ENCODINGS as ENCODINGS
 from .zoo import Encoding as Encoding
+from .zoo import Fixed as Fixed
+from .zoo import Learned as Learned
+from .zoo import Parameter as Parameter
+from .zoo import PerHead as PerHead
 from .zoo import find as find
 from .zoo import register as register
 

@@ -114,8 +114,8 @@ def test_the_proof_is_latex_if_asked():
 
 
 def test_the_zoo_lists_every_encoding():
-    from farfield.bounded_encodings import CLASSES
     from farfield.zoo import ENCODINGS
+    from farfield.zoo.bounded_encodings import CLASSES
 
     rows = json.loads(run("zoo", "--json").stdout)
     assert [r["name"] for r in rows] == [*ENCODINGS, *CLASSES]

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 import farfield as ff
-from farfield.bounded_encodings import CLASSES
 from farfield.explorer.answer import answer, zoo_list
 from farfield.explorer.question import read
 from farfield.theory.fields.receptive import trf
 from farfield.theory.verdict.convergence import check
 from farfield.zoo import ENCODINGS
+from farfield.zoo.bounded_encodings import CLASSES
 
 FARFIELD = Path(sys.executable).with_name("farfield")
 

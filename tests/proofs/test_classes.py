@@ -11,9 +11,9 @@ import pytest
 from blocks import accepted, refusals
 
 import farfield as ff
-from farfield.bounded_encodings import CLASSES
 from farfield.theory.coq.files import file_text
 from farfield.theory.errors import OutsideCoqError
+from farfield.zoo.bounded_encodings import CLASSES
 
 Check = Callable[[str, str], subprocess.CompletedProcess[str]]
 pytestmark = pytest.mark.xdist_group("coq")  # the library is compiled once

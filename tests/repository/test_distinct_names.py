@@ -10,9 +10,6 @@ PACKAGE = Path(farfield.__file__).parent
 # The checker shares nothing with the prover, and calls the same things by the same names.
 TWINS = {"Atom", "constants", "intervals", "monomials"}
 PER_ROOM = {"figures"}  # one in each room that draws
-TO_BE_RENAMED = {  # this list only shrinks: take out what is no clash any more
-    *("Family", "families"),
-}
 
 
 def names():
@@ -30,7 +27,7 @@ def names():
 
 def test_a_name_means_one_thing():
     clashes = {name: sorted(where) for name, where in names().items() if len(where) > 1}
-    new = {name: where for name, where in clashes.items() if name not in TWINS | PER_ROOM | TO_BE_RENAMED}
+    new = {name: where for name, where in clashes.items() if name not in TWINS | PER_ROOM}
     assert not new, f"one name for several things: {new}"
 
 

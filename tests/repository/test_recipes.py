@@ -54,7 +54,7 @@ def recipe(pattern: str) -> str:
 
 
 def test_an_encoding_is_one_line(copy):
-    copy.insert("zoo.py", "_ALL = [", f"    {recipe(r'^(Encoding[(].*[)])$')},")
+    copy.insert("zoo/named.py", "NAMED = [", f"    {recipe(r'^(Encoding[(].*[)])$')},")
     assert "root: r(t) = -sqrt(k*t) converges for every k > 0." in copy.run("-m", "farfield", "check", "root")
     (row,) = [row for row in json.loads(copy.run("-m", "farfield", "zoo", "--json")) if row["name"] == "root"]
     assert row["source"] == "tried by the authors, unpublished"

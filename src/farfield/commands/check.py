@@ -28,11 +28,11 @@ from farfield.commands.options import (
 )  # fmt: skip
 from farfield.commands.proofs import ProofFile, proof_text
 from farfield.commands.tables import fitting
-from farfield.head_parameters import said_slopes, with_slopes
 from farfield.theory.fields.receptive import EPSILONS, exact_epsilon, whole
 from farfield.theory.fields.summary import HeadSummary, Summary, fields, shown_number
 from farfield.theory.verdict.convergence import BUDGET, Verdict, check
 from farfield.zoo import Encoding, find
+from farfield.zoo.head_parameters import said_slopes, with_slopes
 
 _COLOURS = {
     "converges": "bold green",

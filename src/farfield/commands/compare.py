@@ -32,7 +32,6 @@ from farfield.commands.options import (
 from farfield.commands.tables import fitting
 from farfield.formula import Formula, parse
 from farfield.formula.latex import latex as latex_of
-from farfield.head_parameters import said_slopes
 from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.comparison import Comparison, compare
@@ -41,6 +40,7 @@ from farfield.theory.fields.pictures import curve, fields_figure
 from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, field_of, reach, whole
 from farfield.theory.fields.summary import shown_number
 from farfield.theory.sums.series import series, sum_json
+from farfield.zoo.head_parameters import said_slopes
 
 
 @answer_in_time()
@@ -108,8 +108,8 @@ def compare_command(
     _show(console, rows, epsilons, context)
     for pair in pairs if proof or len(pairs) == 1 else []:
         _show_pair(console, pair, several=len(pairs) > 1)
-    typed = [found for name in encodings if (found := zoo.find(name)).name == found.text]
-    if said := next(filter(None, (said_slopes(found, heads, given) for found in typed)), ""):
+    typed = [encoding for name in encodings if (encoding := zoo.find(name)).name == encoding.text]
+    if said := next(filter(None, (said_slopes(encoding, heads, given) for encoding in typed)), ""):
         console.print(Text(f"{said}; shown is head {heads if head is None else head} of {heads}"))
     if figure is not None:
         console.print(Text(f"figure: {figure}"))
@@ -124,16 +124,16 @@ def _watched(things: Sequence[Any], what: str, watch: Watch) -> Iterator[Any]:
 
 def _member(name: str, given: dict[str, str], heads: int, head: int | None) -> tuple[str, Formula]:
     """A label and a formula with every parameter set: what was given, else the rule of the chosen head."""
-    found = zoo.find(name)
-    if found.formula is None:
-        raise ValueError(f"{found.name} has no bias r(t), so it cannot be compared: {found.note}")
-    rows = found.heads(heads, {k: v for k, v in given.items() if k in found.formula.parameters})
+    encoding = zoo.find(name)
+    if encoding.formula is None:
+        raise ValueError(f"{encoding.name} has no bias r(t), so it cannot be compared: {encoding.note}")
+    rows = encoding.heads(heads, {k: v for k, v in given.items() if k in encoding.formula.parameters})
     chosen = len(rows) if head is None else whole(head, "head")
     if chosen > len(rows):
         raise ValueError(f"there is no head {chosen} among {len(rows)}")
     bound = rows[chosen - 1]
-    label = found.name + "".join(f", {k} = {v}" for k, v in bound.items())
-    return label, zoo.bound_formula(found, bound)
+    label = encoding.name + "".join(f", {k} = {v}" for k, v in bound.items())
+    return label, zoo.bound_formula(encoding, bound)
 
 
 def _refuse_unused(given: dict[str, str], names: tuple[str, ...]) -> None:

@@ -61,16 +61,16 @@ def inspect_command(
             raise ValueError("give either --logit-bound or --weights, not both")
         measured = _measured(model, corpus, tokenizer, length, device)
         logit_bound = f"{math.ceil(1000 * max(measured)) / 1000:.3f}"
-    found = inspect(config, logit_bound=logit_bound, epsilon=epsilon, name=model.rstrip("/"))
+    inspection = inspect(config, logit_bound=logit_bound, epsilon=epsilon, name=model.rstrip("/"))
     if measured is not None:
         said = f"the bound {logit_bound} is the largest logit on {length} tokens of {corpus}: other texts may exceed it"
-        found = replace(found, notes=(*found.notes, said))
+        inspection = replace(inspection, notes=(*inspection.notes, said))
     if figure is not None:
-        found.figure(figure)
+        inspection.figure(figure)
     if as_json:
-        print(json.dumps(found.json(), indent=1))
+        print(json.dumps(inspection.json(), indent=1))
     else:
-        show(Console(), found)
+        show(Console(), inspection)
 
 
 def _measured(model: str, corpus: str | None, tokenizer: str | None, length: int, device: str | None) -> list[float]:
@@ -82,17 +82,17 @@ def _measured(model: str, corpus: str | None, tokenizer: str | None, length: int
     return largest_logits(subject, text, min(length, text.span, subject.longest or length))
 
 
-def show(console: Console, found: Inspection) -> None:
+def show(console: Console, inspection: Inspection) -> None:
     """The answer for a person: one sentence, then the layers, the cache and what else there is to know."""
-    console.print(Text(found.sentence, style="bold"))
-    if found.model is None:
-        console.print(_table(("field", "value"), ((name, str(v)) for name, v in (found.unknown or {}).items())))
+    console.print(Text(inspection.sentence, style="bold"))
+    if inspection.model is None:
+        console.print(_table(("field", "value"), ((name, str(v)) for name, v in (inspection.unknown or {}).items())))
     else:
-        console.print(_table(*layer_table(found)))
-        for sentence in sentences(found):
+        console.print(_table(*layer_table(inspection)))
+        for sentence in sentences(inspection):
             console.print(Text(sentence))
-        console.print(_table(CACHE_HEADINGS, cache_rows(found), CACHE_TITLE))
-    for note in found.notes:
+        console.print(_table(CACHE_HEADINGS, cache_rows(inspection), CACHE_TITLE))
+    for note in inspection.notes:
         console.print(Text(f"Note: {note}."))
 
 

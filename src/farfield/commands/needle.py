@@ -56,20 +56,20 @@ def needle_command(
     place = chosen_device(device)
 
     tried = None if distances is None else whole_numbers("--distances", distances)
-    screen, found = Console(stderr=True), []
+    screen, results = Console(stderr=True), []
     for name in models or []:
         subject = load_model(name, training_length, device=device)
-        found.append(needle(subject, distances=tried, trials=trials, seed=seed, window=window))
+        results.append(needle(subject, distances=tried, trials=trials, seed=seed, window=window))
     for encoding in train or []:
         with screen.status(f"training a small model with {encoding}"):
             subject = trained_for_it(encoding, length=length, steps=steps, seed=seed, device=place)
-        found.append(needle(subject, distances=tried, trials=trials, seed=seed, window=window))
-    written = [] if figure is None else needle_figure(found, figure)
+        results.append(needle(subject, distances=tried, trials=trials, seed=seed, window=window))
+    written = [] if figure is None else needle_figure(results, figure)
     if as_json:
-        print(json.dumps([one.json() for one in found], indent=1))
+        print(json.dumps([one.json() for one in results], indent=1))
         return
     console = Console()
-    for one in found:
+    for one in results:
         console.print(Text(one.sentence, style="bold"))
         table = Table(
             title=f"{one.model}: found again, of {one.trials} (guessing: {one.chance:.0%})", title_justify="left"

@@ -18,14 +18,14 @@ from farfield.theory.verdict.convergence import check
 from farfield.zoo import Encoding
 
 
-def proof_text(found: Encoding, rows: Sequence[Mapping[str, Any]], start: int, epsilons: list[str] | None) -> str:
+def proof_text(encoding: Encoding, rows: Sequence[Mapping[str, Any]], start: int, epsilons: list[str] | None) -> str:
     """The text of a file with one block for each head; heads with the same theorem share one."""
     heads: dict[str, list[int]] = {}
     for i, row in enumerate(rows, 1):
-        verdict = check(found, start=start, parameters=row)
+        verdict = check(encoding, start=start, parameters=row)
         block = verdict.coq_block()
         if epsilons and verdict.verdict == "converges":
-            table = trf(found, epsilons, start=start, parameters=row)
+            table = trf(encoding, epsilons, start=start, parameters=row)
             block += field_theorems(table.formula, table.coq_fields(), start)
         heads.setdefault(block, []).append(i)
     names = ["Head_" + "_".join(map(str, numbers)) for numbers in heads.values()]

@@ -72,8 +72,8 @@ def receptive_command(
 
             shown = True
             try:
-                found = by_attention(model, text, n, epsilons=epsilons, burn_in=burn_in, chunks=chunks, watch=step)
-                results.append(found)
+                measured = by_attention(model, text, n, epsilons=epsilons, burn_in=burn_in, chunks=chunks, watch=step)
+                results.append(measured)
             except HiddenAttentionError as error:
                 shown = False
                 Console(stderr=True).print(Text(f"{error} Only the gradient is measured."))
@@ -187,8 +187,8 @@ def _show_truncation(console: Console, one: Truncation) -> None:
         "the median head, median query": (one.median, np.median),
         "the worst head and query": (one.largest, np.max),
     }
-    for title, (found, taken) in of.items():
-        rows = [[str(j), *(f"{taken(found[n][:, :, w]):.2g}" for n in names)] for w, j in enumerate(one.windows)]
+    for title, (changes, taken) in of.items():
+        rows = [[str(j), *(f"{taken(changes[n][:, :, w]):.2g}" for n in names)] for w, j in enumerate(one.windows)]
         console.print(fitting(console, ("j", *names), rows, title=f"delta(i, j) and its bounds: {title}"))
     shown = {"median_logit_change": ".2g", "largest_logit_change": ".2g", "loss_change": "+.4f"}
     changes = [

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from farfield.commands.options import Formula, Learn, SetParameters, Slopes, head_values
 from farfield.data import durable
-from farfield.head_parameters import chosen_parameters, said_slopes
 from farfield.zoo import find
+from farfield.zoo.head_parameters import chosen_parameters, said_slopes
 
 
 def replace_command(

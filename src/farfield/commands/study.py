@@ -63,7 +63,8 @@ def study_command(
         runs: A folder of finished runs of `farfield train`: those that have the settings of this study are measured,
             not trained again. May be repeated.
         measure_only: Train nothing: measure the models that are there, and report on these.
-        preset: small (minutes on two cores, the default), tiny (a test), paper (the paper's whole grid, for GPUs).
+        preset: small (minutes on two cores, the default), long (deeper, three times as long),
+            geometry (512 training tokens, narrow models), tiny (a test), paper (the paper's whole grid, for GPUs).
         out: The folder of the study.
         only: Train nothing: write the tables, or the figures, anew from what was measured. The options of the last call
             hold.

@@ -11,11 +11,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farfield.commands.options import Flag, Json, Learn, SetParameters, Slopes, head_values
-from farfield.head_parameters import chosen_parameters
 from farfield.training.processes import leave_group
 from farfield.training.run import read_settings, train
 from farfield.training.settings import Settings, settings_from
 from farfield.zoo import find
+from farfield.zoo.head_parameters import chosen_parameters
 
 
 def train_command(

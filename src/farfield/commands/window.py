@@ -11,11 +11,11 @@ from rich.text import Text
 
 from farfield.commands.options import Formula, Json, SetParameters, Whole, WholeOrNone, head_values
 from farfield.commands.tables import fitting
-from farfield.head_parameters import said_slopes
 from farfield.theory.budget import answer_in_time
 from farfield.theory.fields.receptive import digits
 from farfield.theory.fields.windows import Windows, windows
 from farfield.zoo import find
+from farfield.zoo.head_parameters import said_slopes
 
 SCOPE = "The bound is for each attention layer by itself, not for a network as a whole."
 

@@ -8,11 +8,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from farfield.bounded_encodings import CLASSES
 from farfield.commands.options import Json
 from farfield.commands.tables import fitting
 from farfield.theory.verdict.convergence import check
 from farfield.zoo import ENCODINGS, Encoding
+from farfield.zoo.bounded_encodings import CLASSES
 
 
 def zoo_command(*, as_json: Json = False) -> None:

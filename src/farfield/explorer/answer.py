@@ -15,7 +15,6 @@ from itertools import combinations
 from math import exp, log10
 from typing import Any
 
-from farfield.bounded_encodings import CLASSES
 from farfield.explorer import lines
 from farfield.explorer.numbers import curves, paper_claims
 from farfield.explorer.parameters import Slider, learned_sentence, sliders
@@ -36,6 +35,7 @@ from farfield.theory.sums.series import Series, series, sum_json
 from farfield.theory.verdict.biases import upper_envelope
 from farfield.theory.verdict.convergence import Verdict, check
 from farfield.zoo import ENCODINGS, Encoding, find
+from farfield.zoo.bounded_encodings import CLASSES
 
 _CURVE = tuple(f"{m}e-{n}" for n in range(1, 13) for m in (5, 2, 1))
 _MOST_DIGITS = 310  # of a receptive field on the page; a longer one only by its size
@@ -84,12 +84,12 @@ def subject(q: Question, head: int | None = None) -> Subject:
 
 @lru_cache(maxsize=32)
 def _subject(text: str, given: tuple[tuple[str, str], ...], heads: int, head: int, start: int) -> Subject:
-    found = find(text)
-    moved = tuple(sliders(found, dict(given), heads, head))
-    if found.formula is None:
-        return Subject(found, moved, None, check(found))
-    bound = found.formula.bind({s.name: s.value for s in moved})
-    return Subject(found, moved, bound, check(bound, start=start))
+    encoding = find(text)
+    moved = tuple(sliders(encoding, dict(given), heads, head))
+    if encoding.formula is None:
+        return Subject(encoding, moved, None, check(encoding))
+    bound = encoding.formula.bind({s.name: s.value for s in moved})
+    return Subject(encoding, moved, bound, check(bound, start=start))
 
 
 @lru_cache(maxsize=32)
@@ -112,15 +112,15 @@ def _bias(one: Subject, what: str) -> Formula:
 def verdict(q: Question) -> dict[str, Any]:
     """The verdict with its proof, the formula, and the sliders of its parameters."""
     one = subject(q)
-    found = one.encoding
+    encoding = one.encoding
     return {
-        "name": found.name,
-        "source": found.source,
-        "note": found.note,
-        "asked": found.asked,
+        "name": encoding.name,
+        "source": encoding.source,
+        "note": encoding.note,
+        "asked": encoding.asked,
         "parameters": [s.json() for s in one.sliders],
-        "learned": learned_sentence(found, one.sliders, q.start),
-        "math": None if found.formula is None else _equation(found.formula),
+        "learned": learned_sentence(encoding, one.sliders, q.start),
+        "math": None if encoding.formula is None else _equation(encoding.formula),
         "verdict": _verdict(one.verdict),
     }
 
@@ -241,10 +241,10 @@ def claimed(q: Question) -> dict[str, Any]:
 
 def condition(q: Question) -> dict[str, Any]:
     """The verdict with every parameter left open: the exact condition, and its proof."""
-    found = find(q.formula)
-    if found.formula is None or not found.formula.parameters:
+    encoding = find(q.formula)
+    if encoding.formula is None or not encoding.formula.parameters:
         return {"verdict": None}
-    return {"verdict": _verdict(check(found, start=q.start))}
+    return {"verdict": _verdict(check(encoding, start=q.start))}
 
 
 def heads(q: Question) -> dict[str, Any]:
@@ -257,9 +257,9 @@ def heads(q: Question) -> dict[str, Any]:
             break
         one = subject(q, head)
         assert one.formula is not None
-        found = one.verdict.horizon
+        horizon = one.verdict.horizon
         row = {"head": head, "parameters": one.values, "verdict": one.verdict.verdict, "sum": None, "tokens": []}
-        row["horizon"] = None if found is None else f"{found.tokens}{'' if found.certain else ' at least'}"
+        row["horizon"] = None if horizon is None else f"{horizon.tokens}{'' if horizon.certain else ' at least'}"
         if one.verdict.verdict == "converges":
             try:
                 field = field_of(one.formula, start=q.start, encoding=one.encoding)
@@ -294,17 +294,17 @@ def pairs(q: Question) -> dict[str, Any]:
 
 def designed(q: Question) -> dict[str, Any]:
     """The value of one parameter for which the receptive field is the wanted one, proven."""
-    found = find(q.formula)
-    if found.formula is None:
-        raise ValueError(f"{found.name} has no bias r(t), so there is nothing to design")
-    names = found.formula.parameters
+    encoding = find(q.formula)
+    if encoding.formula is None:
+        raise ValueError(f"{encoding.name} has no bias r(t), so there is nothing to design")
+    names = encoding.formula.parameters
     if not names:
-        raise ValueError(f"{found.name} has no parameter that a reach could decide")
+        raise ValueError(f"{encoding.name} has no parameter that a reach could decide")
     chosen = q.parameter or names[0]
     if chosen not in names:
         raise ValueError(f"the formula has no parameter {chosen[:20]!r}: its parameters are {', '.join(names)}")
-    others = {s.name: s.value for s in sliders(found, q.given, q.heads, q.head) if s.name != chosen}
-    result = design(found, q.reach, q.epsilon, parameters=others)
+    others = {s.name: s.value for s in sliders(encoding, q.given, q.heads, q.head) if s.name != chosen}
+    result = design(encoding, q.reach, q.epsilon, parameters=others)
     return {
         "parameter": chosen,
         "value": result.text,
@@ -322,16 +322,16 @@ def _equation(formula: Formula) -> list[Any]:
     return mathml(build.relation(build.applied("b" if formula.weight else "r"), "=", formula.node))
 
 
-def _verdict(found: Verdict) -> dict[str, Any]:
-    said = {"not-applicable": "the theorem does not apply"}.get(found.verdict, found.condition or found.verdict)
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    said = {"not-applicable": "the theorem does not apply"}.get(verdict.verdict, verdict.condition or verdict.verdict)
     return {
-        "verdict": found.verdict,
+        "verdict": verdict.verdict,
         "said": said,
-        "steps": [s.mathml() for s in found.steps],
-        "latex": found.latex(),
-        "horizon": None if found.horizon is None else found.horizon.sentence(),
-        "answer": found.answer,
-        "many": found.envelope is not None,  # a class of biases
+        "steps": [s.mathml() for s in verdict.steps],
+        "latex": verdict.latex(),
+        "horizon": None if verdict.horizon is None else verdict.horizon.sentence(),
+        "answer": verdict.answer,
+        "many": verdict.envelope is not None,  # a class of biases
     }
 
 

@@ -10,12 +10,12 @@ from farfield.theory.fields.receptive import EPSILONS, exact_epsilon
 from farfield.zoo import Encoding
 
 
-def code(found: Encoding, text: str, values: Mapping[str, str], q: Question, verdict: str) -> dict[str, str]:
+def code(encoding: Encoding, text: str, values: Mapping[str, str], q: Question, verdict: str) -> dict[str, str]:
     """The lines behind an encoding: `command`, `python` and, where a window is certified, `window`."""
     usual = exact_epsilon(q.epsilon) in [exact_epsilon(e) for e in EPSILONS]
     epsilon, start = (None if usual else q.epsilon), q.start or None
     out = {"command": _command("check", [text], values, from_=start, epsilon=epsilon)}
-    out["python"] = _python(found, text, values, q, verdict == "converges")
+    out["python"] = _python(encoding, text, values, q, verdict == "converges")
     if verdict == "converges" and not q.start:
         out["window"] = _command("window", [text], values, heads=1, logit_bound=q.bound, epsilon=q.epsilon)
     return out
@@ -40,11 +40,11 @@ def _command(verb: str, names: Sequence[str], values: Mapping[str, str], **optio
     return shlex.join(words)
 
 
-def _python(found: Encoding, text: str, values: Mapping[str, str], q: Question, converges: bool) -> str:
-    more = (f", start={q.start}" if q.start else "") + (_given(values) if found.formula is not None else "")
+def _python(encoding: Encoding, text: str, values: Mapping[str, str], q: Question, converges: bool) -> str:
+    more = (f", start={q.start}" if q.start else "") + (_given(values) if encoding.formula is not None else "")
     out = ["import farfield as ff", "", f"verdict = ff.check({text!r}{more})"]
     out.append('print(verdict.verdict, *verdict.proof, sep="\\n")')
-    if converges and found.formula is not None and found.formula.is_class:
+    if converges and encoding.formula is not None and encoding.formula.is_class:
         out.append(f'print(ff.trf({text!r}, "{q.epsilon}"{more}))')
         out.append(f'print(ff.windows({text!r}, "{q.epsilon}", "{q.bound}", 1{more}).heads[0].tokens)')
     elif converges:

@@ -21,24 +21,24 @@ POINTS = 64  # of a curve
 
 def curves(formula: Formula, start: int, context: int) -> dict[str, Any]:
     """Weights and partial sums of a formula without open parameters, and the heat map of a context."""
-    found = weights(formula, start, _count(formula, start, context))  # the i-th is that of the distance start + i
-    sums = list(accumulate(found))
-    last = len(found)
+    values = weights(formula, start, _count(formula, start, context))  # the i-th is that of the distance start + i
+    sums = list(accumulate(values))
+    last = len(values)
     places = sorted({round(last ** (i / (POINTS - 1))) - 1 for i in range(POINTS)})  # evenly spaced as logarithms
     stride = -(-context // CELLS)
-    cells = [found[t - start] if t >= start else None for t in range(0, context, stride)]
+    cells = [values[t - start] if t >= start else None for t in range(0, context, stride)]
     return {
         "sums": {"tokens": [i + start + 1 for i in places], "values": _finite(sums[i] for i in places)},
-        "weights": {"distances": [i + start for i in places], "values": _finite(found[i] for i in places)},
+        "weights": {"distances": [i + start for i in places], "values": _finite(values[i] for i in places)},
         "heat": {"stride": stride, "context": context, "values": _finite(cells)},
     }
 
 
 def paper_claims(formula: Formula, start: int, context: int, epsilon: str) -> dict[str, Any]:
     """What `draw()` says of `context` weights, and of twice as many: a claim that grows with them is no property."""
-    found = weights(formula, start, _count(formula, start, context))
+    values = weights(formula, start, _count(formula, start, context))
     share = [float(exact_epsilon(epsilon))]
-    once, twice = found[: max(0, context - start)], found[: max(0, 2 * context - start)]
+    once, twice = values[: max(0, context - start)], values[: max(0, 2 * context - start)]
     if not once or not isfinite(sum(twice)) or not sum(once) > 0:
         return {"claim": None, "twice": None, "curve": None}
     fields, epsilons = paper_curve(once, 101)

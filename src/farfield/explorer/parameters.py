@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from farfield.formula import Formula, FormulaError
-from farfield.learned import learned
 from farfield.theory.verdict.convergence import check
 from farfield.zoo import Encoding, Fixed, Learned, Parameter, PerHead, number
+from farfield.zoo.learned import learned
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,16 @@ class Slider:
         return dict(vars(self))
 
 
-def sliders(found: Encoding, given: dict[str, str], heads: int, head: int) -> list[Slider]:
+def sliders(encoding: Encoding, given: dict[str, str], heads: int, head: int) -> list[Slider]:
     """A slider for each parameter of the formula, in the order of their appearance."""
-    formula = found.formula
+    formula = encoding.formula
     if formula is None:
         return []
     ranges = {name: learned(name, text) for name, text in given.items() if ":" in text}
     values = {name: _middle(ranges[name]) if name in ranges else text for name, text in given.items()}
     formula.bind(values)  # refuses a name that it does not have, and a value that is none
-    rules = found.heads(heads)[head - 1]
-    known = {p.name: p for p in found.parameters}
+    rules = encoding.heads(heads)[head - 1]
+    known = {p.name: p for p in encoding.parameters}
     made = [
         _slider(formula, name, known.get(name), rules.get(name), values.get(name), head) for name in formula.parameters
     ]
@@ -57,12 +57,12 @@ def _learned(s: Slider, text: str, rule: Learned) -> Slider:
     return replace(s, value=s.text, text=text, learned=True, origin=origin)
 
 
-def learned_sentence(found: Encoding, moved: tuple[Slider, ...], start: int) -> str | None:
+def learned_sentence(encoding: Encoding, moved: tuple[Slider, ...], start: int) -> str | None:
     """What is proven of the ranges to be learned: the condition, and the verdict at their ends; None without any."""
     open_ = {s.name: learned(s.name, s.text) for s in moved if s.learned}
-    if not open_ or found.formula is None:
+    if not open_ or encoding.formula is None:
         return None
-    family = found.formula.bind({s.name: s.value for s in moved if not s.learned})
+    family = encoding.formula.bind({s.name: s.value for s in moved if not s.learned})
     whole = check(family, start=start)
     said = f"learned, with {', '.join(open_)} open: {whole.condition or whole.verdict}"
     if len(open_) > 2:

@@ -20,23 +20,27 @@ def inspected(q: Question) -> dict[str, Any]:
         raise ValueError(f"this cannot be read as JSON: {error}") from None
     if not isinstance(config, dict):
         raise ValueError('a configuration is a table of JSON, such as {"model_type": "llama", ...}')
-    found = inspect(config, logit_bound=q.bound or None, epsilon=q.epsilon)
-    out: dict[str, Any] = {"sentence": found.sentence, "known": found.model is not None, "notes": list(found.notes)}
-    if found.model is None:
-        return out | {"fields": [[name, str(value)] for name, value in (found.unknown or {}).items()]}
-    whole, bars = presentation.bars(found)
-    headings, rows = presentation.layer_table(found)
+    inspection = inspect(config, logit_bound=q.bound or None, epsilon=q.epsilon)
+    out: dict[str, Any] = {
+        "sentence": inspection.sentence,
+        "known": inspection.model is not None,
+        "notes": list(inspection.notes),
+    }
+    if inspection.model is None:
+        return out | {"fields": [[name, str(value)] for name, value in (inspection.unknown or {}).items()]}
+    whole, bars = presentation.bars(inspection)
+    headings, rows = presentation.layer_table(inspection)
     return out | {
         "layers": {"headings": headings, "rows": rows},
-        "sentences": presentation.sentences(found),
+        "sentences": presentation.sentences(inspection),
         "cache": {
             "title": presentation.CACHE_TITLE,
             "headings": presentation.CACHE_HEADINGS,
-            "rows": presentation.cache_rows(found),
+            "rows": presentation.cache_rows(inspection),
         },
         "figure": {
             "whole": whole,
-            "trained": found.model.training_length,
+            "trained": inspection.model.training_length,
             "bars": [[bar.layer, bar.tokens, bar.kind, bar.label] for bar in bars],
         },
         "command": "farfield inspect config.json" + (f" --logit-bound {q.bound} --epsilon {q.epsilon}" * bool(q.bound)),

@@ -102,12 +102,12 @@ def application(port: int, study: list[dict[str, Any]] | None = None, pool: Pool
             fields += _pairs(await _body(request))
         question = read(request.path_params.get("kind", "inspect"), fields)
         try:
-            found = await _while_connected(request, workers.ask(question))
+            answer = await _while_connected(request, workers.ask(question))
         except CutOffError as error:
             return _json({"error": str(error)}, 504)
         except BusyError as error:
             return _json({"error": str(error)}, 503)
-        return _json(found, 400 if "error" in found else 200)
+        return _json(answer, 400 if "error" in answer else 200)
 
     async def start(request: Request) -> Response:
         return _json({"zoo": zoo_list(), "study": study})

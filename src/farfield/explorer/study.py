@@ -35,10 +35,10 @@ def _run(run: Any, where: str) -> dict[str, Any]:
     if not isinstance(lengths, list) or not 1 <= len(lengths) <= _MOST_LENGTHS:
         raise ValueError(f"{where} has no list 'lengths' of 1 to {_MOST_LENGTHS} lengths")
     out["lengths"] = [_whole(n, "lengths", where, 1) for n in lengths]
-    found = run.get("perplexity")
-    if not isinstance(found, dict):
+    perplexity = run.get("perplexity")
+    if not isinstance(perplexity, dict):
         raise ValueError(f"{where} has no object 'perplexity'")
-    out["perplexity"] = {p: _perplexities(found[p], len(lengths), where) for p in PROTOCOLS if p in found}
+    out["perplexity"] = {p: _perplexities(perplexity[p], len(lengths), where) for p in PROTOCOLS if p in perplexity}
     return out
 
 

@@ -52,11 +52,11 @@ def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -
         return _written(figure, pyplot, path)
 
 
-def needle_figure(found: Sequence[Needle], path: str | Path) -> list[Path]:
+def needle_figure(needles: Sequence[Needle], path: str | Path) -> list[Path]:
     """The share of values that was found by their distance, and the share of the weights that lies beyond it."""
     with style() as pyplot:
         figure, axes = pyplot.subplots(figsize=(6.5, 3.8))
-        for i, one in enumerate(found):
+        for i, one in enumerate(needles):
             looks = look(i)
             cut = one.cut
             beyond = "" if cut is None else f"; cut at {cut:,} ({'window' if one.window else 'TRF(0.01)'})"
@@ -68,7 +68,7 @@ def needle_figure(found: Sequence[Needle], path: str | Path) -> list[Path]:
             if cut is not None and cut <= 1.5 * max(one.distances):
                 axes.axvline(cut, color=looks["color"], linestyle="-.", linewidth=1)
             axes.axvline(one.training_length, color="#7f7f7f", linestyle=":", linewidth=1)
-        axes.axhline(found[0].chance, color="#7f7f7f", linestyle="--", linewidth=0.8)
+        axes.axhline(needles[0].chance, color="#7f7f7f", linestyle="--", linewidth=0.8)
         in_tokens(axes.xaxis)
         axes.set(xlabel="tokens back (dotted: training length)", ylabel="share (dashed: guessing)", ylim=(-0.02, 1.04),
                  title="the value of a key, found again")  # fmt: skip

@@ -13,14 +13,14 @@ from farfield.measure.segments import Text
 
 def largest_logits(model: Model, text: Text, length: int, *, chunks: int = 1) -> list[float]:
     """The largest |q.k|*scale of each layer, over all heads, queries and keys before them, on chunks of a text."""
-    found = [0.0] * model.layers
+    largest = [0.0] * model.layers
 
     def visit(layer: int, inputs: AttentionInputs) -> None:
         bare = replace(inputs, bias=None, window=None, own=None, chunk=None, key_bias=None)
         for _, _, logits in bare.logits(0, 0, None):
-            found[layer] = max(found[layer], float(logits[logits.isfinite()].abs().max()))
+            largest[layer] = max(largest[layer], float(logits[logits.isfinite()].abs().max()))
 
     with torch.inference_mode(), model.watching(visit):
         for ids in text.chunks(length, chunks):
             model.states(torch.from_numpy(ids[:-1])[None].to(model.device))
-    return found
+    return largest

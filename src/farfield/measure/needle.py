@@ -71,12 +71,12 @@ class Needle:
     def farthest(self) -> int | None:
         """The largest distance up to which it finds at least half of what it could, above chance."""
         level = (1 + self.chance) / 2
-        found = None
+        last = None
         for t, a in zip(self.distances, self.accuracy, strict=True):
             if a < level:
                 break
-            found = t
-        return found
+            last = t
+        return last
 
     @property
     def sentence(self) -> str:

@@ -63,13 +63,13 @@ def sizes_of(config: Any) -> dict[str, Any]:
 
 def original_length(config: Any) -> tuple[int | None, str]:
     """The length of training before rotary positions were stretched (YaRN and the like), and what stretched them."""
-    found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
-    if isinstance(found.get("full_attention"), dict):
-        found = found["full_attention"]
-    kind = found.get("rope_type", found.get("type", "default"))
+    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    if isinstance(rope.get("full_attention"), dict):
+        rope = rope["full_attention"]
+    kind = rope.get("rope_type", rope.get("type", "default"))
     if kind in ("default", None):
         return None, ""
-    length = found.get("original_max_position_embeddings") or getattr(config, "original_max_position_embeddings", None)
+    length = rope.get("original_max_position_embeddings") or getattr(config, "original_max_position_embeddings", None)
     return (int(length) if length else None), str(kind)
 
 

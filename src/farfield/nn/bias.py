@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from farfield import zoo
 from farfield.formula import Formula, parse
-from farfield.learned import Learned, learned
 from farfield.theory.verdict.biases import refuse_class
+from farfield.zoo.learned import Learned, learned
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from farfield import zoo
-from farfield.head_parameters import said_slopes
 from farfield.study.plan import Cell, Plan
 from farfield.training.scaling import PROCESSORS, Cost, training_cost
+from farfield.zoo.head_parameters import said_slopes
 
 GPU = "a100"
 

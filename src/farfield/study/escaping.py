@@ -39,8 +39,8 @@ def plain(text: object) -> str:
 
 def short(text: object, longest: int = LONGEST) -> str:
     """Plain text that fits into a table or a legend."""
-    found = plain(text)
-    return found if len(found) <= longest else found[: longest - 1] + "…"
+    shown = plain(text)
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def latex(text: object) -> str:
@@ -54,10 +54,10 @@ def markdown(text: object) -> str:
 
 def csv(text: object) -> str:
     """A cell that a spreadsheet does not take for a formula; numbers stay numbers."""
-    found = plain(text)
-    if found[:1] in ("=", "+", "-", "@") and not _is_number(found):
-        return "'" + found
-    return found
+    cell = plain(text)
+    if cell[:1] in ("=", "+", "-", "@") and not _is_number(cell):
+        return "'" + cell
+    return cell
 
 
 def _is_number(text: str) -> bool:

@@ -299,7 +299,7 @@ def _leak(study: Study, evidence: Evidence) -> Finding | None:
         ("the leak in the paper's geometry (512 to 9,216 tokens)", correlated(points, by_paper_leak)),
         ("the untrained control", correlated(points, by_leak, of_control)),
     ]
-    listed = ", ".join(f"{words} {found.text}" for words, found in beside if found is not None)
+    listed = ", ".join(f"{words} {correlation.text}" for words, correlation in beside if correlation is not None)
     models = [(e, entries[0]) for e in study.encodings if (entries := study.of_encoding(e))]
     learned = [e for e, entry in models if zoo.find(e).formula is not None and not known_before_training(entry)]
     known = f" That of {_names(learned)} is known only after training." if learned else ""

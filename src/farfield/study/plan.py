@@ -16,12 +16,12 @@ from typing import Any
 
 from farfield import zoo
 from farfield.data import durable
-from farfield.head_parameters import chosen_parameters
-from farfield.learned import Learned, learned_parameters
 from farfield.measure import MULTIPLES
 from farfield.reading import read_json
 from farfield.study.escaping import plain
 from farfield.training.settings import PRESETS, Settings, preset_settings, settings_from
+from farfield.zoo.head_parameters import chosen_parameters
+from farfield.zoo.learned import Learned, learned_parameters
 
 ENCODINGS = (
     "sinusoidal",
@@ -78,7 +78,10 @@ class Measurement:
         return [max(1, round(m * training_length)) for m in (self.multiples if multiples is None else multiples)]
 
 
-MEASUREMENTS = {"tiny": Measurement(segments=8, control=4, chunks=2)}
+MEASUREMENTS = {
+    "tiny": Measurement(segments=8, control=4, chunks=2),
+    "geometry": Measurement(segments=12, sliding=(1,), tails=("cut", "constant"), control=3, chunks=2, hypothesis=4),
+}
 
 
 @dataclass(frozen=True)

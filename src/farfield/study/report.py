@@ -21,7 +21,6 @@ from farfield.data import durable
 from farfield.formula import FormulaError
 from farfield.formula.plain_text import text
 from farfield.formula.sentence import Sentence
-from farfield.head_parameters import said_slopes
 from farfield.measure import LEVEL
 from farfield.reading import parse_json, read_bytes
 from farfield.study import findings, tables
@@ -31,6 +30,7 @@ from farfield.study.evidence import Evidence, learned_names
 from farfield.study.published import published
 from farfield.study.table import Table
 from farfield.theory.verdict.convergence import check
+from farfield.zoo.head_parameters import said_slopes
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

@@ -47,13 +47,13 @@ def theory_table(study: Study) -> Table:
     for encoding in study.encodings:
         if entries := study.of_encoding(encoding):
             leaks = [entry.leak for entry in entries if entry.leak is not None]
-            found = (study.entry(corpus, encoding) for corpus in study.corpora)
+            per_corpus = (study.entry(corpus, encoding) for corpus in study.corpora)
             rows.append(
                 (
                     EncodingName(encoding),
                     findings.verdict_words(entries),
                     Number(float(np.mean(leaks)) if leaks else None, digits=3),
-                    *(NONE if e is None else Number(e.rise, e.rise_error, 1, share=True) for e in found),
+                    *(NONE if e is None else Number(e.rise, e.rise_error, 1, share=True) for e in per_corpus),
                     findings.joint_answer(entries),
                 )
             )

@@ -12,9 +12,9 @@ from typing import Any
 
 from farfield import zoo
 from farfield.data import durable
-from farfield.head_parameters import said_slopes
-from farfield.learned import learned
 from farfield.training.settings import PRESETS, Settings
+from farfield.zoo.head_parameters import said_slopes
+from farfield.zoo.learned import learned
 
 CARD, CURVES = "README.md", "curves.svg"
 

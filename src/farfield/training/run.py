@@ -21,7 +21,6 @@ from farfield import zoo
 from farfield.data.durable import as_disk_full
 from farfield.data.samples import Samples
 from farfield.formula import FormulaError
-from farfield.head_parameters import said_slopes
 from farfield.theory.verdict.convergence import check
 from farfield.training.checkpoint import run_lock
 from farfield.training.processes import Processes
@@ -42,6 +41,7 @@ from farfield.training.runfolder import (
 from farfield.training.settings import Settings
 from farfield.training.start import filled_in, first_weights, origin, other_model, stored_tokenizer
 from farfield.training.trackers import chosen_trackers, start_trackers, stop_trackers
+from farfield.zoo.head_parameters import said_slopes
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

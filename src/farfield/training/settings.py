@@ -4,7 +4,7 @@
     train(Settings(encoding="type1", corpus="python", preset="tiny"), "runs/type1")
 
 A preset fills in what is not given: the paper's two configurations (its table "Configurations"), one that two cores
-train in minutes, and one for tests.
+train in minutes, a longer one, one with the paper's lengths, and one for tests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from farfield import zoo
-from farfield.learned import learned
+from farfield.zoo.learned import learned
 
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Size = Annotated[int, Field(ge=1, le=1 << 20)]
@@ -47,6 +47,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper-base": {"layers": 12, "width": 768, "heads": 12, "feed_forward": 3072, "micro_batch": 4, **_PAPER},
     # minutes on two cores, and the paper's effect is plain to see
     "small": {},
+    # deeper and three times as long: what results/ has beside the default
+    "long": {"layers": 8, "steps": 4_000},
+    # the paper's lengths, heads and layers, with little width: an hour of one core
+    "geometry": {"width": 128, "heads": 8, "feed_forward": 128, "length": 512, "batch": 4, "steps": 2_000},
     # seconds: for tests
     "tiny": {
         "layers": 2,
@@ -86,7 +90,7 @@ class Settings(BaseModel):
     corpus: Name = "python"
     """`python` (the standard library's source), a file or folder, a data set of the hub, hub:OWNER/NAME[:CONFIG]."""
     preset: Annotated[str, Field(exclude=True, repr=False)] = "small"
-    """Fills in what is not given, sizes and schedule: tiny, small, paper-wikitext or paper-base."""
+    """Fills in what is not given, sizes and schedule: tiny, small, long, geometry, paper-wikitext or paper-base."""
 
     start_from: Annotated[Name | None, Parameter(name="--from")] = None
     """Start from the weights of the finished run in this folder; what is not given is as it was there."""

@@ -87,11 +87,11 @@ def _moments(model: Any, optimizer: torch.optim.Optimizer) -> dict[str, torch.Te
 
 def _check(folder: Path, reader: Any, wanted: dict[str, torch.Tensor]) -> None:
     """Refuse a checkpoint that does not fit the model, before anything of it is loaded."""
-    found = reader.read_metadata().state_dict_metadata
+    stored = reader.read_metadata().state_dict_metadata
     for name, tensor in wanted.items():
-        if name not in found:
+        if name not in stored:
             raise DamagedCheckpointError(f"The checkpoint {folder.name} has no {name!r}, which the model needs.")
-        size, dtype = tuple(found[name].size), found[name].properties.dtype
+        size, dtype = tuple(stored[name].size), stored[name].properties.dtype
         if size != tuple(tensor.shape) or dtype != tensor.dtype:
             raise DamagedCheckpointError(
                 f"In the checkpoint {folder.name}, {name!r} is {size} of {dtype}, but the model has "

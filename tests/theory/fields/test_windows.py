@@ -9,10 +9,8 @@ import pytest
 
 from farfield.cli import main
 from farfield.theory.fields.windows import (
-    largest_change,
     largest_share,
     log_sums,
-    row_share,
     smallest_window,
     threshold_window,
     weights_of,
@@ -141,13 +139,6 @@ def test_sums_are_rounded_the_safe_way():
         assert exact_head - 1e-3 < sums.head < exact_head
         assert exact_tail < sums.tail < exact_tail + 1e-3
     assert log_sums(weights_of("where(t < 5, 0, -inf)"), 5).tail < -900  # nothing lies beyond
-
-
-def test_the_certificate_of_a_row():
-    assert row_share(0.0, 0.0, 0.0, 0.0) == 0.5
-    assert row_share(1.0, 1e300, 0.0, 0.0) == 1.0
-    assert row_share(2.0, 3.0, 4.0, -5.0) == pytest.approx(1 / (1 + math.exp(3)))
-    assert float(largest_change(0.25, 2, 6)) == 2.0
 
 
 def test_our_windows_are_shorter_than_the_threshold_rule():

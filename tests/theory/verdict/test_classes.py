@@ -26,10 +26,10 @@ from farfield import (
     trf,
     windows,
 )
-from farfield.bounded_encodings import CLASSES
 from farfield.formula import FormulaError
 from farfield.theory.fields.worst import WorstCase
 from farfield.theory.verdict.biases import envelope_of
+from farfield.zoo.bounded_encodings import CLASSES
 
 ORACLE = json.loads((Path(__file__).parents[2] / "oracles" / "classes.json").read_text())
 ROWS = 2000

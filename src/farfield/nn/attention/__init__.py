@@ -5,30 +5,28 @@ How it is computed: `dispatch.py` chooses `flash/` on a CPU, `triton/` on a GPU,
 what compilers see. `farfield.nn.attention(...)` calls `api.attention`.
 """
 
+import importlib
+import inspect
 import sys
 from types import ModuleType
 from typing import Any
 
-from farfield.nn.attention import api
 from farfield.nn.attention.api import attention as attention
 
 
 class _CallableModule(ModuleType):
-    """The module under the name of its function: as `farfield.nn.attention` the function stands, with the submodules.
-
-    A compiler can follow a function, not a module that is called.
-    """
+    """A module that can be called as its function, and pickled by name."""
 
     __call__ = staticmethod(attention)
+    __signature__ = inspect.signature(attention)  # inspect takes the first argument for self otherwise
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if isinstance(value, ModuleType):
-            setattr(attention, name, value)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return importlib.import_module, (self.__name__,)
 
 
+# torch.compile cannot call a module, but follows whatever has these marks (torch.jit.script_if_tracing's) into the
+# function they name (and there sees no other attribute). They stand in the class: functools.wraps copies what stands in
+# the module itself.
+setattr(_CallableModule, "__script_if_tracing_wrapper", True)
+setattr(_CallableModule, "__original_fn", staticmethod(attention))
 sys.modules[__name__].__class__ = _CallableModule
-for _name, _value in list(vars(sys.modules[__name__]).items()):
-    if isinstance(_value, ModuleType):
-        setattr(attention, _name, _value)
-attention.attention, attention.api = attention, api  # type: ignore[attr-defined]

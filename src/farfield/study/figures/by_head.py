@@ -160,7 +160,7 @@ def fields_compared(study: Study, folder: Path, epsilon: str = "0.01") -> Figure
             in_tokens(one.xaxis, one.yaxis)
             one.axline((1, 1), (2, 2), **GREY)
             one.set(xlabel=f"TRF({epsilon}) of rows this long (tokens)")
-            headed(one, title, [f"rank correlation {found.text}"] if (found := ranks[name]) else [])
+            headed(one, title, [f"rank correlation {rank.text}"] if (rank := ranks[name]) else [])
         axes[0, 0].set_ylabel(f"ERF({epsilon}), median over queries (tokens)")
         legend_below(figure, axes, 4)
         caption = _on_fields(heads, ranks, epsilon)

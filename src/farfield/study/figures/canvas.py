@@ -219,11 +219,14 @@ def write_beside(axes: Any, points: Sequence[tuple[float, float, str]], others: 
     """
     from adjustText import adjust_text
 
-    texts = [axes.text(x, y, text, fontsize=7) for x, y, text in points]
+    texts = [axes.text(x, y, text, fontsize=7, in_layout=False) for x, y, text in points]
     axes.figure.draw_without_rendering()  # it must know where the axes stand
     adjust_text(
         texts, *others.T, ax=axes, target_x=[x for x, *_ in points], target_y=[y for _, y, _ in points],
         expand=(1.2, 1.6), iter_lim=400, arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": "#777777"},
     )  # fmt: skip
-    for text in texts:
-        text.set_in_layout(False)
+    frame = axes.get_window_extent()
+    for text in texts:  # what still reaches over the edge would be cut off there
+        box, (x, y) = text.get_window_extent(), axes.transData.transform(text.get_position())
+        moved = x + max(0, frame.x0 - box.x0) + min(0, frame.x1 - box.x1)
+        text.set_position(axes.transData.inverted().transform((moved, y)))

@@ -53,13 +53,13 @@ def heads_of(study: Study, encoding: str) -> list[tuple[dict[str, Any], Formula]
         return []
     if formula is None:
         return []
-    found = []
+    bound = []
     for head in entries[0].records[0]["heads"]:
         values = head.get("parameters")
         if isinstance(values, dict) and set(values) >= set(formula.parameters) and head.get("layer", 1) == 1:
             with suppress(ValueError, TypeError):  # what is no number
-                found.append((head, formula.bind({name: values[name] for name in formula.parameters})))
-    return found
+                bound.append((head, formula.bind({name: values[name] for name in formula.parameters})))
+    return bound
 
 
 def weights(formula: Formula, length: int) -> np.ndarray:
@@ -101,16 +101,16 @@ def reweighting(study: Study, folder: Path) -> Figure | None:
 
 def heat_maps(study: Study, folder: Path) -> Figure | None:
     """exp(r) by query and key for every encoding with a formula, one head of each."""
-    found = {e: heads for e in study.encodings if (heads := heads_of(study, e))}
-    if not found:
+    by_encoding = {e: heads for e in study.encodings if (heads := heads_of(study, e))}
+    if not by_encoding:
         return None
     near = _training_length(study)
     length = 4 * near
-    columns = min(4, len(found))
-    rows = -(-len(found) // columns)
+    columns = min(4, len(by_encoding))
+    rows = -(-len(by_encoding) // columns)
     held = {}
     with panels(rows, columns, 2.3, 2.3, sharex=True, sharey=True) as (figure, axes):
-        shown = zip(filled(axes, len(found)), found.items(), strict=True)
+        shown = zip(filled(axes, len(by_encoding)), by_encoding.items(), strict=True)
         for i, (one, (encoding, heads)) in enumerate(shown):
             head, formula = heads[(len(heads) - 1) // 2]
             row = weights(formula, length)
@@ -121,7 +121,7 @@ def heat_maps(study: Study, folder: Path) -> Figure | None:
             one.xaxis.set_tick_params(labelbottom=True)
             if i % columns == 0:
                 one.set_ylabel("query i")
-            if i + columns >= len(found):
+            if i + columns >= len(by_encoding):
                 one.set_xlabel("key j")
             held[encoding] = float(shares([formula], length)[:near].sum())
         figure.suptitle(f"head {head.get('head', '?')} of {len(heads)}", fontsize=9)
@@ -159,15 +159,17 @@ def _map(axes: Any, table: np.ndarray, least: float) -> Any:
 # ---------------------------------------------------------------------------------------------- receptive fields
 def receptive_fields(study: Study, folder: Path) -> Figure | None:
     """TRF in tokens against epsilon, and the paper's normalised view, which hides what diverges."""
-    found = {e: heads for e in study.encodings if (heads := heads_of(study, e))}
-    fields = {e: _trf_curve([f for head, f in heads if head["verdict"] == CONVERGES]) for e, heads in found.items()}
+    by_encoding = {e: heads for e in study.encodings if (heads := heads_of(study, e))}
+    fields = {
+        e: _trf_curve([f for head, f in heads if head["verdict"] == CONVERGES]) for e, heads in by_encoding.items()
+    }
     fields = {e: curve for e, curve in fields.items() if curve}
     if not fields:
         return None
     length = _training_length(study)
     with panels(1, 2, 4.3, 3.6) as (figure, axes):
         left, right = axes[0]
-        for encoding, heads in found.items():
+        for encoding, heads in by_encoding.items():
             line = look_of(study, encoding)
             label = label_of(study, encoding)
             good = sum(head["verdict"] == CONVERGES for head, _ in heads)
@@ -177,14 +179,14 @@ def receptive_fields(study: Study, folder: Path) -> Figure | None:
             else:
                 left.plot([], [], label=f"{label} (no TRF)", **line)
             field, epsilons = paper_curve(shares([f for _, f in heads], length))
-            right.plot(field, epsilons, markevery=(list(found).index(encoding), 8), **line)
+            right.plot(field, epsilons, markevery=(list(by_encoding).index(encoding), 8), **line)
         left.invert_xaxis()
         left.set_ylim(0.7, min(left.get_ylim()[1], _HIGHEST))
         left.set(xlabel="epsilon", ylabel="TRF (tokens)", title="receptive field of a layer's heads together")
         right.set(xlabel=f"receptive field over {length} tokens", ylabel="epsilon", title="as the paper draws it")
         legend_below(figure, axes, 3)
         return written(
-            figure, folder, "receptive-fields", "Theoretical receptive fields", _on_fields(study, found, fields)
+            figure, folder, "receptive-fields", "Theoretical receptive fields", _on_fields(study, by_encoding, fields)
         )
 
 
@@ -206,14 +208,14 @@ def _trf_curve(formulas: list[Formula]) -> list[tuple[float, float]]:
     return curve
 
 
-def _on_fields(study: Study, found: dict[str, Any], fields: dict[str, list[tuple[float, float]]]) -> str:
+def _on_fields(study: Study, by_encoding: dict[str, Any], fields: dict[str, list[tuple[float, float]]]) -> str:
     at = next((e for e in (0.001, 0.01, 0.1) if all(e in dict(c) for c in fields.values())), 0.5)
     tokens = {e: dict(curve).get(at, np.inf) for e, curve in fields.items()}
     low, high = (choose(tokens, key=lambda e: tokens[e]) for choose in (min, max))
     said = f"Fewer than {percent(at)} of the weights lie beyond {number(tokens[low])} tokens for {named([low])}"
     if high != low:
         said += f", and beyond {number(tokens[high])} for {named([high])}"
-    none = [e for e, heads in found.items() if all(head["verdict"] == DIVERGES for head, _ in heads)]
+    none = [e for e, heads in by_encoding.items() if all(head["verdict"] == DIVERGES for head, _ in heads)]
     if none:
         one = len(none) == 1
         said += (
@@ -226,8 +228,8 @@ def _on_fields(study: Study, found: dict[str, Any], fields: dict[str, list[tuple
 # ---------------------------------------------------------------------------------------------- partial sums
 def partial_sums(study: Study, folder: Path) -> Figure | None:
     """The sum of the weights of the first n tokens against n: it levels off or it does not."""
-    found = {e: heads for e in study.encodings if (heads := heads_of(study, e))}
-    if not found:
+    by_encoding = {e: heads for e in study.encodings if (heads := heads_of(study, e))}
+    if not by_encoding:
         return None
     length = _training_length(study)
     far = max(entry.lengths[-1] for entry in study.entries.values())
@@ -235,7 +237,7 @@ def partial_sums(study: Study, folder: Path) -> Figure | None:
     after = {}
     with panels(1, 1, 6.2, 4.0) as (figure, axes):
         one = axes[0, 0]
-        for encoding, heads in found.items():
+        for encoding, heads in by_encoding.items():
             sums = _mean_sums([formula for _, formula in heads])
             here = at[at <= len(sums)]
             shown = np.where(np.isfinite(sums), sums, np.nan)[here - 1]

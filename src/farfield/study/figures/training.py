@@ -66,8 +66,8 @@ def _curves(record: dict[str, Any]) -> tuple[Any, Any] | None:
     lines = [line for line in lines if isinstance(line, dict) and "step" in line] if isinstance(lines, list) else []
     pairs = []
     for names in (("loss",), ("valid_loss", "eval_loss")):
-        found = [(line["step"], line[n]) for line in lines for n in names if n in line]
-        pairs.append(np.array(sorted(found), dtype=float).T if found else None)
+        points = [(line["step"], line[n]) for line in lines for n in names if n in line]
+        pairs.append(np.array(sorted(points), dtype=float).T if points else None)
     return None if pairs[0] is None else (pairs[0], pairs[1])
 
 
@@ -75,8 +75,8 @@ def _on_training(study: Study, curves: dict[tuple[str, str], list[Any]]) -> str:
     """How far training went, in one sentence."""
     falls: list[float] = []
     ends: dict[str, list[float]] = {}
-    for (_, encoding), found in curves.items():
-        for (steps, losses), valid in found:
+    for (_, encoding), runs in curves.items():
+        for (steps, losses), valid in runs:
             steps, losses = valid if valid is not None and len(valid[0]) > 2 else (steps, losses)
             part = max(1, len(losses) // 5)
             falls.append(float(losses[-2 * part : -part].mean() - losses[-part:].mean()) if len(losses) > 1 else 0.0)
@@ -84,7 +84,7 @@ def _on_training(study: Study, curves: dict[tuple[str, str], list[Any]]) -> str:
     low, high = (choose(ends, key=lambda e: np.mean(ends[e])) for choose in (min, max))
     fall = float(np.mean(falls))
     moving = f"was still falling by {number(fall, 2)}" if fall > 0 else "had stopped falling"
-    steps = max(int(found[0][0][0][-1]) for found in curves.values() if found)
+    steps = max(int(runs[0][0][0][-1]) for runs in curves.values() if runs)
     least, most = (number(float(np.mean(ends[e]))) for e in (low, high))
     return (
         f"After {steps} steps the loss {moving} over the last fifth of training, on average, and ends between "

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from math import isqrt
 
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
 from farfield.formula import Formula, Node, build
 from farfield.formula.algebras import ball_value, exact_value
 from farfield.theory.coq.affine import line_of
 from farfield.theory.coq.terms import ATOM, Term, nat, rational, weight_term, wrapped
 from farfield.theory.errors import OutsideCoqError
+from farfield.theory.exact.signs import ball
 
 MOST_DIGITS = 100  # of a receptive field
 TERMS = (30, 100, 300, 1000, 3000)  # that Coq may add up
@@ -94,10 +95,6 @@ def _q(value: Fraction) -> str:
     return f"{rational(value)}%Q"
 
 
-def _ball(value: Fraction | int) -> arb:
-    return arb(fmpq(Fraction(value).numerator, Fraction(value).denominator))
-
-
 def _bits(tokens: int) -> int:
     return 60 + 2 * tokens.bit_length()
 
@@ -113,7 +110,7 @@ def _alibi(node: Node) -> Tactic | None:
         bits = _bits(n)
         with ctx.workprec(bits - 20):
             k = ball_value(slope, {})
-            if not ((-k * n).exp() < _ball(epsilon) and (-k * (n - 1)).exp() >= _ball(epsilon)):
+            if not ((-k * n).exp() < ball(epsilon) and (-k * (n - 1)).exp() >= ball(epsilon)):
                 return None
         return f"field_of_alibi {_term(slope)} {bits}%positive"
 
@@ -129,17 +126,17 @@ def _window(node: Node) -> Tactic | None:
 
 
 def _power_law(node: Node) -> Tactic | None:
-    found = _scaled_log(node)
-    line = None if found is None else line_of(found[1])
-    if found is None or line is None:
+    scaled = _scaled_log(node)
+    line = None if scaled is None else line_of(scaled[1])
+    if scaled is None or line is None:
         return None
-    p, (c, d) = found[0], line
+    p, (c, d) = scaled[0], line
     ratio = exact_value(build.quotient(c, d), {}) if d != ZERO else None
     if p <= 1 or ratio is None or ratio <= 0:
         return None
 
     def term(t: int) -> arb:
-        return _ball(t + ratio) ** -_ball(p)
+        return ball(t + ratio) ** -ball(p)
 
     def tactic(epsilon: Fraction, n: int) -> str | None:
         terms = _enough(term, lambda j: _power_tail(p, j + ratio - Fraction(1, 2)), 1, epsilon, n)
@@ -151,9 +148,9 @@ def _power_law(node: Node) -> Tactic | None:
 
 def _power_tail(p: Fraction, y: Fraction) -> Bounds:
     """Bounds for the sum of (y + 1/2 + i)**-p, those of proofs/PowerTails.v."""
-    x = _ball(y)
-    low = x ** _ball(1 - p) / _ball(p - 1) - _ball(p / 24) * x ** _ball(-p - 1)
-    return low, low + _ball(Fraction(7, 5760) * p * (p + 1) * (p + 2)) * x ** _ball(-p - 3)
+    x = ball(y)
+    low = x ** ball(1 - p) / ball(p - 1) - ball(p / 24) * x ** ball(-p - 1)
+    return low, low + ball(Fraction(7, 5760) * p * (p + 1) * (p + 2)) * x ** ball(-p - 3)
 
 
 def _quadratic_tail(c2: Fraction, j: int) -> Bounds:
@@ -162,20 +159,20 @@ def _quadratic_tail(c2: Fraction, j: int) -> Bounds:
     powers = [_power_tail(Fraction(2 * i + 2), j - Fraction(1, 2)) for i in range(POWERS + 1)]
     least, most = arb(0), powers[-1][1]
     for below, above in reversed(powers[:-1]):
-        least, most = below - _ball(c2) * most, above - _ball(c2) * least
+        least, most = below - ball(c2) * most, above - ball(c2) * least
     return low.max(least), high.min(most)
 
 
 def _arc(inside: Fraction, j: int) -> arb:
-    root = _ball(inside).sqrt()
-    return (root / _ball(j - Fraction(1, 2))).atan() / root
+    root = ball(inside).sqrt()
+    return (root / ball(j - Fraction(1, 2))).atan() / root
 
 
 def _type1(node: Node) -> Tactic | None:
-    found = _scaled_log(node)
-    if found is None or found[0] != 1 or found[1].op != "+":
+    scaled = _scaled_log(node)
+    if scaled is None or scaled[0] != 1 or scaled[1].op != "+":
         return None
-    one, square = found[1].args
+    one, square = scaled[1].args
     if exact_value(one, {}) != 1 or square.op != "**" or exact_value(square.args[1], {}) != 2:
         return None
     line = line_of(square.args[0])
@@ -188,7 +185,7 @@ def _type1(node: Node) -> Tactic | None:
     first = isqrt(-(-(8 * c2 + 1) // 8)) + 1  # its square is at least c2 + 1/8
 
     def tactic(epsilon: Fraction, n: int) -> str | None:
-        terms = _enough(lambda t: 1 / _ball(t * t + c2), lambda j: _quadratic_tail(c2, j), first, epsilon, n)
+        terms = _enough(lambda t: 1 / ball(t * t + c2), lambda j: _quadratic_tail(c2, j), first, epsilon, n)
         if terms is None:
             return None
         return f"field_of_type1 {_term(k)} {_q(c2)} {first}%Z {nat(terms)} {_bits(n)}%positive"
@@ -210,7 +207,7 @@ def _enough(
 ) -> int | None:
     """How many terms settle the field n, by the comparisons of proofs/TailCheck.v; None if none of TERMS does."""
     with ctx.workprec(_bits(n) - 10):
-        e = _ball(epsilon)
+        e = ball(epsilon)
         for count in (max(number, first) for number in TERMS):
             heads = [arb(0)]
             for t in range(count):

@@ -9,7 +9,7 @@ from farfield.formula import Formula, parse
 from farfield.theory.checker.examination import examine
 from farfield.theory.checker.wording import wording
 from farfield.theory.coq.certificates import COMPOSITE, bound_term, tree_term
-from farfield.theory.coq.families import family_theorem
+from farfield.theory.coq.family_theorems import family_theorem
 from farfield.theory.coq.terms import nat, weight_term, wrapped
 from farfield.theory.errors import OutsideCoqError
 

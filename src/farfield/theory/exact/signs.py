@@ -24,25 +24,26 @@ _FUNCTIONS: dict[str, Callable[[arb], arb]] = {
 _MOST_BITS = 60_000  # of a proof that an algebraic number is 0
 
 
-def ball(c: Const | Fraction) -> arb:
+def ball(c: Const | Fraction | int) -> arb:
     """A ball that contains the constant, at the current precision."""
-    if isinstance(c, Fraction):
-        return arb(fmpq(c.numerator, c.denominator))
-    q = c.rational
-    return arb(fmpq(q.numerator, q.denominator)) if q is not None else _ball(c, ctx.prec)
+    q = c.rational if isinstance(c, Const) else c
+    if q is None:
+        assert isinstance(c, Const)
+        return _ball(c, ctx.prec)
+    return arb(fmpq(q.numerator, q.denominator))
 
 
 @functools.lru_cache(maxsize=8192)
 def _ball(c: Const, precision: int) -> arb:
     total = arb(0)
     for monomial, q in c.terms.items():
-        part = arb(fmpq(q.numerator, q.denominator))
+        part = ball(q)
         for atom, e in monomial:
             value = _atom_ball(atom)
             if e.denominator == 1:
                 part = part * (value ** int(e) if e > 0 else 1 / value ** int(-e))
             else:
-                part = part * value ** arb(fmpq(e.numerator, e.denominator))
+                part = part * value ** ball(e)
         total = total + part
     return total
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, ctx, fmpq, fmpz, fmpz_poly
+from flint import arb, ctx, fmpz, fmpz_poly
 
 from farfield.formula import Formula
 from farfield.theory.errors import UndecidedError
+from farfield.theory.exact.signs import ball
 from farfield.theory.fields.receptive import exact_epsilon, smallest, whole
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.series import Encoding, series
@@ -39,11 +40,11 @@ class Mixture:
         return any(h.rough for h in self.heads)
 
     def _mean(self, values: list[Any]) -> Any:
-        share = arb(fmpq(self.residual.numerator, self.residual.denominator))
+        share = ball(self.residual)
         return (1 - share) * sum(values, arb(0)) / len(self.heads)
 
     def term(self, j: int) -> Any:
-        own = arb(fmpq(self.residual.numerator, self.residual.denominator)) if j == 0 else arb(0)
+        own = ball(self.residual) if j == 0 else arb(0)
         return own + self._mean([h.term(j) / h.B() for h in self.heads])
 
     def tail(self, j: int) -> Any:
@@ -210,7 +211,7 @@ def _scaled_distribution(mixture: Mixture, length: int, bits: int) -> tuple[fmpz
     low, high = [], []
     with ctx.workprec(bits + 32):
         weights = [(h, 1 / h.B()) for h in mixture.heads]
-        share = arb(fmpq(mixture.residual.numerator, mixture.residual.denominator))
+        share = ball(mixture.residual)
         scale = (1 - share) / len(mixture.heads) * (arb(1) * (fmpz(1) << bits))
         rest = share * (fmpz(1) << bits)
         for t in range(length):

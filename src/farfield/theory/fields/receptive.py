@@ -16,13 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, ctx, fmpz
 
 from farfield.formula import Formula
 from farfield.formula.mathml import markup
 from farfield.theory.coq.fields import fields_block
 from farfield.theory.coq.files import file_text
 from farfield.theory.errors import UndecidedError
+from farfield.theory.exact.signs import ball
 from farfield.theory.sums.partial import Row
 from farfield.theory.sums.series import Encoding, series
 from farfield.zoo import WIDTH, bound_formula, find
@@ -235,10 +236,10 @@ class Leak(float):
         return self.low, self.high
 
 
-def _enclosed(ball: Any, heads: tuple[Leak, ...] = ()) -> Leak:
-    low = max(0.0, math.nextafter(float(ball.lower()), -math.inf))
-    high = min(1.0, math.nextafter(float(ball.upper()), math.inf))
-    return Leak(min(max(float(ball.mid()), low), high), low, high, heads)
+def _enclosed(share: Any, heads: tuple[Leak, ...] = ()) -> Leak:
+    low = max(0.0, math.nextafter(float(share.lower()), -math.inf))
+    high = min(1.0, math.nextafter(float(share.upper()), math.inf))
+    return Leak(min(max(float(share.mid()), low), high), low, high, heads)
 
 
 def leak(
@@ -332,7 +333,7 @@ def below(weights: Weights, j: int, epsilon: Fraction, bits: int | None = None) 
     bits = bits or _bits(j, epsilon)
     while bits <= _MOST_BITS:
         with ctx.workprec(bits):
-            gap = arb(fmpq(epsilon.numerator, epsilon.denominator)) * weights.B() - weights.tail(j)
+            gap = ball(epsilon) * weights.B() - weights.tail(j)
             if gap > 0 or gap <= 0:
                 return bool(gap > 0)
         if not gap.is_finite():
@@ -383,7 +384,7 @@ def _guess(weights: Weights, epsilon: Fraction) -> int:
     low, seen = 1, set[tuple[int, int]]()
     for _ in range(200):
         with ctx.workprec(bits):
-            target = arb(fmpq(epsilon.numerator, epsilon.denominator)) * weights.B()
+            target = ball(epsilon) * weights.B()
             tail, term = weights.tail(j).mid(), weights.term(j).mid()
             if not (tail > 0 and term > 0 and target > 0):
                 return j

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from fractions import Fraction
+from typing import Any, TypeVar
 
+from farfield.formula import Formula
 from farfield.theory.budget import TimeUpError, time_limit
 from farfield.theory.errors import DivergenceError, UndecidedError, ZeroWeightsError
 from farfield.theory.fields.law import law
 from farfield.theory.fields.layers import Mixture, model_reach
 from farfield.theory.fields.receptive import digits, exact_epsilon, leak, reach, tokens
+from farfield.theory.fields.worst import WorstCase, worst_said
 from farfield.theory.sums.series import series, sum_json
 from farfield.theory.verdict.convergence import Verdict, check
 from farfield.theory.verdict.horizon import Horizon
 from farfield.zoo import Encoding
 
+T = TypeVar("T")
 _WIDEST = 16  # characters of a number in a table
 
 
@@ -34,9 +39,7 @@ class HeadSummary:
     horizon: Horizon | None = None
 
     def horizon_text(self) -> str:
-        if self.horizon is None:
-            return ""
-        return f"{self.horizon.tokens}" if self.horizon.certain else f"{self.horizon.tokens} at least"
+        return "" if self.horizon is None else f"{self.horizon.tokens}{'' if self.horizon.certain else ' at least'}"
 
     def total_text(self) -> str:
         return "" if self.total is None else f"{float(self.total['mid']):.6g}"
@@ -90,59 +93,6 @@ class Summary:
         return out
 
 
-def _of_class(
-    named: Encoding, verdict: Verdict, given: dict[str, str], heads: int | None, layers: int | None, seen: Summary
-) -> None:
-    """Notes on a class of biases, or on each head of one: the worst case of what was asked."""
-    assert named.formula is not None
-    if layers is not None:
-        seen.notes.append("the reach of a model of several layers is told for one bias, not for a class of them")
-    rows: list[Any] = list(named.heads(heads, given)) if heads else [given]
-    for number, row in enumerate(rows, 1):
-        setting = {n: str(v) for n, v in row.items()}
-        if set(named.formula.parameters) - set(setting):
-            continue
-        who = f"head {number}: " if heads else ""
-        fields = _worst_fields(named, setting, seen.epsilons) if verdict.answer == "windowed" else ""
-        for sentence in (fields, _worst_reach(named, setting, seen), _worst_leak(named, setting, seen)):
-            seen.notes += [who + sentence] if sentence else []
-
-
-def _worst_reach(named: Encoding, setting: dict[str, str], seen: Summary) -> str:
-    if seen.context is None:
-        return ""
-    try:
-        result = [f"{reach(named, e, seen.context, parameters=setting)} at {e}" for e in seen.epsilons]
-    except (DivergenceError, UndecidedError) as error:
-        return f"no reach within {seen.context} tokens: {error}"
-    return f"reach within {seen.context} tokens in the worst case: {', '.join(result)}"
-
-
-def _worst_leak(named: Encoding, setting: dict[str, str], seen: Summary) -> str:
-    if seen.lengths is None:
-        return ""
-    train, test = seen.lengths
-    try:
-        share = leak(named, train, test, parameters=setting)
-    except (DivergenceError, UndecidedError) as error:
-        return f"no leak from {train} to {test} tokens: {error}"
-    return f"leak from {train} to {test} tokens in the worst case: {share:.4f}"
-
-
-def _worst_fields(named: Encoding, given: dict[str, str], epsilons: list[str]) -> str:
-    """The receptive fields of a class of biases in one sentence."""
-    from farfield.theory.fields.worst import WorstCase, worst_said
-
-    assert named.formula is not None
-    try:
-        worst = WorstCase(named, named.formula.bind(given))
-        found_tokens = [f"{shown_number(digits(worst.smallest(exact_epsilon(e))))} at {e}" for e in epsilons]
-    except (DivergenceError, UndecidedError) as error:
-        return str(error)
-    said = ", ".join(found_tokens)
-    return f"receptive field in the worst case over the class, in tokens: {said} ({worst_said(worst.exact)})"
-
-
 def fields(
     named: Encoding,
     verdict: Verdict,
@@ -164,170 +114,188 @@ def fields(
     for e in epsilons:
         exact_epsilon(e)
     seen = Summary(epsilons, context=context, lengths=lengths)
-    if named.formula is None:
-        return seen
-    open_names = [n for n in named.formula.parameters if n not in given]
-    if named.formula.is_class:
-        _of_class(named, verdict, given, heads, layers, seen)
-        return seen
-    if heads is None and open_names:
-        if all(n in row for row in named.heads(1, given, width=width) for n in open_names):
-            seen.notes.append("give --heads 8 for the receptive field of each head")
-        elif any(x is not None for x in (context, lengths, layers)):
-            raise ValueError(f"give {', '.join(open_names)} a value first: --set {open_names[0]}=...")
-        return seen
-    rows: list[dict[str, Any]] = [{}]
-    if heads is not None:
-        rows = [{n: v for n, v in row.items() if n not in given} for row in named.heads(heads, given, width=width)]
-    left_out = f"is left out: not ready after {seconds:g} s; --time 30 gives more" if seconds else ""
-    with time_limit(seconds):
-        try:
-            for h, own in enumerate(rows, 1):
-                _one(named, verdict, given, own, None if heads is None else h, seen, start)
-        except TimeUpError:
-            done = max(0, len(seen.heads) - 1)
-            what = "the sum or a receptive field" if heads is None else f"what follows head {done}"
-            seen.notes.append(f"{what} {left_out}")
-            return seen
-        try:
-            _further(named, verdict, given, heads, layers, width, start, seen)
-        except TimeUpError:
-            seen.notes.append(f"the law or the reach of the model {left_out}")
+    if named.formula is not None:
+        _Asked(named, named.formula, verdict, given, heads, width, layers, start, seen).answer(seconds)
     return seen
 
 
-def _further(
-    named: Encoding,
-    verdict: Verdict,
-    given: dict[str, str],
-    heads: int | None,
-    layers: int | None,
-    width: int,
-    start: int,
-    seen: Summary,
-) -> None:
-    """The law of one formula, the layer and the model."""
-    assert named.formula is not None
-    if heads is None and verdict.verdict == "converges":
-        bound = named.formula.bind(given)
-        seen.law = _try(seen, lambda: law(bound, start=start))
-        if seen.law:
-            known = not seen.law.startswith("no ")
-            said = (
-                f"as epsilon goes to 0, the receptive field is {seen.law}"
-                if known
-                else f"the receptive field: {seen.law}"
-            )
-            seen.notes.append(said)
-    _layer_and_model(named, given, heads, layers, width, start, seen)
-    _leak_note(seen)
+@dataclass
+class _Asked:
+    """What a person asked about an encoding; the answers are added to `seen`."""
 
+    named: Encoding
+    formula: Formula
+    verdict: Verdict
+    given: dict[str, str]
+    heads: int | None
+    width: int
+    layers: int | None
+    start: int
+    seen: Summary
 
-def _one(
-    named: Encoding,
-    verdict: Verdict,
-    given: dict[str, str],
-    own: dict[str, Any],
-    h: int | None,
-    seen: Summary,
-    start: int,
-) -> None:
-    """Add what is told of one head; what comes before a time limit stays."""
-    setting = {**given, **{n: str(v) for n, v in own.items()}}
-    mine = verdict if h is None else check(named, start=start, parameters=setting)
-    row = HeadSummary(h, setting, mine.condition or mine.verdict, mine.verdict)
-    row.horizon = mine.horizon
-    seen.heads.append(row)
-    assert named.formula is not None
-    bound = named.formula.bind(setting)  # a parameter may bear any name, `start` too
-    if mine.condition is not None or mine.verdict in ("undecided", "not-applicable"):
-        return
-    if mine.verdict == "converges":
+    def answer(self, seconds: float | None) -> None:
+        seen = self.seen
+        open_names = [n for n in self.formula.parameters if n not in self.given]
+        if self.formula.is_class:
+            self._class()
+            return
+        if self.heads is None and open_names:
+            if all(n in row for row in self.named.heads(1, self.given, width=self.width) for n in open_names):
+                seen.notes.append("give --heads 8 for the receptive field of each head")
+            elif any(x is not None for x in (seen.context, seen.lengths, self.layers)):
+                raise ValueError(f"give {', '.join(open_names)} a value first: --set {open_names[0]}=...")
+            return
+        rows: list[dict[str, Any]] = [{}]
+        if self.heads is not None:
+            rows = self.named.heads(self.heads, self.given, width=self.width)
+        left_out = f"is left out: not ready after {seconds:g} s; --time 30 gives more" if seconds else ""
+        with time_limit(seconds):
+            try:
+                for number, row in enumerate(rows, 1):
+                    self._head(row, None if self.heads is None else number)
+            except TimeUpError:
+                done = max(0, len(seen.heads) - 1)
+                what = "the sum or a receptive field" if self.heads is None else f"what follows head {done}"
+                seen.notes.append(f"{what} {left_out}")
+                return
+            try:
+                self._law()
+                self._layer()
+                self._model()
+                self._leak()
+            except TimeUpError:
+                seen.notes.append(f"the law or the reach of the model {left_out}")
 
-        def sum_and_tokens() -> None:
-            s = series(bound, start=start)
-            total = sum_json(s)
-            row.total, row.exact_total = _double(total), f"{total['mid']} +/- {total['rad']}"
-            for epsilon in seen.epsilons:
-                row.tokens += tokens(s, [epsilon])
+    def _class(self) -> None:
+        """Notes on a class of biases, or on each head of one: the worst case of what was asked."""
+        if self.layers is not None:
+            told = "the reach of a model of several layers is told for one bias, not for a class of them"
+            self.seen.notes.append(told)
+        rows: list[Any] = list(self.named.heads(self.heads, self.given)) if self.heads else [self.given]
+        for number, row in enumerate(rows, 1):
+            setting = {n: str(v) for n, v in row.items()}
+            if set(self.formula.parameters) - set(setting):
+                continue
+            who = f"head {number}: " if self.heads else ""
+            for sentence in _worst_sentences(self.named, setting, self.verdict, self.seen):
+                self.seen.notes.append(who + sentence)
 
-        _try(seen, sum_and_tokens)
-    if seen.context is not None:
-        context = seen.context
-        row.reach = [str(reach(bound, e, context, start=start)) for e in seen.epsilons]
-    if seen.lengths is not None:
-        row.leak = float(leak(bound, *seen.lengths, start=start))
+    def _head(self, own: dict[str, Any], number: int | None) -> None:
+        """Add what is told of one head; what comes before a time limit stays."""
+        seen, start = self.seen, self.start
+        setting = {**self.given, **{n: str(v) for n, v in own.items() if n not in self.given}}
+        mine = self.verdict if number is None else check(self.named, start=start, parameters=setting)
+        row = HeadSummary(number, setting, mine.condition or mine.verdict, mine.verdict, horizon=mine.horizon)
+        seen.heads.append(row)
+        bound = self.formula.bind(setting)  # a parameter may bear any name, `start` too
+        if mine.condition is not None or mine.verdict in ("undecided", "not-applicable"):
+            return
+        if mine.verdict == "converges":
 
+            def sum_and_tokens() -> None:
+                s = series(bound, start=start)
+                total = sum_json(s)
+                row.total, row.exact_total = _double(total), f"{total['mid']} +/- {total['rad']}"
+                for epsilon in seen.epsilons:
+                    row.tokens += tokens(s, [epsilon])
 
-def _layer_and_model(
-    named: Encoding,
-    given: dict[str, str],
-    heads: int | None,
-    layers: int | None,
-    width: int,
-    start: int,
-    seen: Summary,
-) -> None:
-    """The layer's largest receptive field and mixture, and the reach of the model."""
-    if not seen.heads or not all(h.tokens for h in seen.heads):
-        if layers is not None:
-            seen.notes.append("a model's reach needs heads whose series converge")
-        return
-    if heads is not None:
+            self._try(sum_and_tokens)
+        if seen.context is not None:
+            row.reach = [str(reach(bound, e, seen.context, start=start)) for e in seen.epsilons]
+        if seen.lengths is not None:
+            row.leak = float(leak(bound, *seen.lengths, start=start))
+
+    def _law(self) -> None:
+        """The law of one formula."""
+        if self.heads is not None or self.verdict.verdict != "converges":
+            return
+        said = self.seen.law = self._try(lambda: law(self.formula.bind(self.given), start=self.start))
+        if said:
+            known = "as epsilon goes to 0, the receptive field is"
+            self.seen.notes.append(f"{'the receptive field:' if said.startswith('no ') else known} {said}")
+
+    def _layer(self) -> None:
+        """The largest receptive field of the heads, and that of their mixture."""
+        seen = self.seen
+        if self.heads is None or not self._all_converge():
+            return
         widest = [max((h.tokens[i] for h in seen.heads), key=lambda n: (len(n), n)) for i in range(len(seen.epsilons))]
 
-        assert named.formula is not None
-        bind = named.formula.bind
-
         def mixed() -> list[str]:
-            return tokens(Mixture([series(bind(h.parameters), start=start) for h in seen.heads]), seen.epsilons)
+            every = [series(self.formula.bind(h.parameters), start=self.start) for h in seen.heads]
+            return tokens(Mixture(every), seen.epsilons)
 
-        mix = _try(seen, mixed) or []
-        seen.layer = {
-            "widest": _pairs(seen.epsilons, widest),
-            "mixture": _pairs(seen.epsilons, mix),
-        }
-    if layers is not None:
+        mixture = self._try(mixed) or []
+        seen.layer = {"widest": _pairs(seen.epsilons, widest), "mixture": _pairs(seen.epsilons, mixture)}
+
+    def _model(self) -> None:
+        """The reach of a model of several layers."""
+        seen, layers = self.seen, self.layers
+        if layers is None:
+            return
+        if not self._all_converge():
+            seen.notes.append("a model's reach needs heads whose series converge")
+            return
         epsilon = next((e for e in seen.epsilons if exact_epsilon(e) <= exact_epsilon("0.01")), seen.epsilons[-1])
-        found_reach = _try(
-            seen, lambda: model_reach(named, epsilon, layers, heads, start=start, parameters=given, width=width)
+        far = self._try(
+            lambda: model_reach(
+                self.named, epsilon, layers, self.heads, start=self.start, parameters=self.given, width=self.width
+            )
         )
-        if found_reach is not None:
-            seen.model = {
-                "layers": layers,
-                "epsilon": epsilon,
-                "tokens": str(found_reach.tokens),
-                "union_bound": str(found_reach.union_bound),
-            }
+        if far is not None:
+            tokens, union = str(far.tokens), str(far.union_bound)
+            seen.model = {"layers": layers, "epsilon": epsilon, "tokens": tokens, "union_bound": union}
             seen.notes.append(
-                f"model of {layers} layers at epsilon {epsilon}: reaches {found_reach.tokens} tokens "
-                f"(union bound {found_reach.union_bound})"
+                f"model of {layers} layers at epsilon {epsilon}: reaches {tokens} tokens (union bound {union})"
             )
 
+    def _all_converge(self) -> bool:
+        return bool(self.seen.heads) and all(h.tokens for h in self.seen.heads)
 
-def _leak_note(seen: Summary) -> None:
-    if seen.lengths is not None:
-        leaks = [h.leak for h in seen.heads if h.leak is not None]
-        if leaks:
-            train, test = seen.lengths
-            mean = sum(leaks) / len(leaks)
+    def _leak(self) -> None:
+        leaks = [h.leak for h in self.seen.heads if h.leak is not None]
+        if self.seen.lengths is not None and leaks:
+            train, test = self.seen.lengths
             over = ", mean over heads" if len(leaks) > 1 else ""
-            seen.notes.append(f"leak from {train} to {test} tokens{over}: {mean:.4f}")
+            self.seen.notes.append(f"leak from {train} to {test} tokens{over}: {sum(leaks) / len(leaks):.4f}")
+
+    def _try(self, ask: Callable[[], T]) -> T | None:
+        """An answer, or a note that says why there is none."""
+        try:
+            return ask()
+        except (DivergenceError, UndecidedError, ZeroWeightsError) as error:
+            self.seen.notes += [str(error)] if str(error) not in self.seen.notes else []
+            return None
 
 
-def _try(seen: Summary, ask: Any) -> Any:
-    """An answer, or a note that says why there is none."""
-    try:
-        return ask()
-    except (DivergenceError, UndecidedError, ZeroWeightsError) as error:
-        seen.notes += [str(error)] if str(error) not in seen.notes else []
-        return None
+def _worst_sentences(named: Encoding, setting: dict[str, str], verdict: Verdict, seen: Summary) -> Iterator[str]:
+    """The worst case over a class of biases of what was asked, a sentence each."""
+    assert named.formula is not None
+    if verdict.answer == "windowed":
+        try:
+            worst = WorstCase(named, named.formula.bind(setting))
+            told = [f"{shown_number(digits(worst.smallest(exact_epsilon(e))))} at {e}" for e in seen.epsilons]
+            shown = f"{', '.join(told)} ({worst_said(worst.exact)})"
+            yield f"receptive field in the worst case over the class, in tokens: {shown}"
+        except (DivergenceError, UndecidedError) as error:
+            yield str(error)
+    if seen.context is not None:
+        try:
+            told = [f"{reach(named, e, seen.context, parameters=setting)} at {e}" for e in seen.epsilons]
+            yield f"reach within {seen.context} tokens in the worst case: {', '.join(told)}"
+        except (DivergenceError, UndecidedError) as error:
+            yield f"no reach within {seen.context} tokens: {error}"
+    if seen.lengths is not None:
+        train, test = seen.lengths
+        try:
+            share = leak(named, train, test, parameters=setting)
+            yield f"leak from {train} to {test} tokens in the worst case: {share:.4f}"
+        except (DivergenceError, UndecidedError) as error:
+            yield f"no leak from {train} to {test} tokens: {error}"
 
 
 def _double(total: dict[str, str]) -> dict[str, Any]:
     """Middle and radius as doubles; the radius covers the rounding of the middle."""
-    from fractions import Fraction
-
     middle = float(total["mid"])
     if middle in (float("inf"), 0.0):
         return dict(total)

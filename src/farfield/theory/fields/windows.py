@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from flint import arb, ctx, fmpq
+from flint import ctx
 
 from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.exact.signs import ball
 from farfield.theory.fields.layers import head_formulas
 from farfield.theory.fields.receptive import Weights, digits, exact_epsilon, smallest, whole
 from farfield.theory.sums.partial import Row
@@ -64,18 +65,13 @@ def weights_of(
 # ------------------------------------------------------------------------------------------------ before inference
 def largest_share(weights: Weights, window: int, logit_bound: str | float | Fraction) -> Any:
     """The largest share of attention beyond a window that scores within +-logit_bound allow, as a ball: Theorem A."""
-    m = _ball(exact_bound(logit_bound))
+    m = ball(exact_bound(logit_bound))
     whole(window, "window")
     with ctx.workprec(max(ctx.prec, 96)):
         tail = weights.tail(window)
         head = weights.B() - tail
         far = (2 * m).exp() * tail
         return far / (far + head)
-
-
-def largest_change(share: Any, kept: float, dropped: float) -> Any:
-    """The most that the output of the layer can move: the share times the largest kept plus dropped value norm."""
-    return share * (arb(kept) + arb(dropped))
 
 
 def smallest_window(weights: Weights, epsilon: str | float | Fraction, logit_bound: str | float | Fraction) -> int:
@@ -92,8 +88,8 @@ def smallest_window(weights: Weights, epsilon: str | float | Fraction, logit_bou
     bits = 96 + 6 * math.ceil(m)  # a power law's window has about 2M/ln 2 bits
     while bits <= 1 << 17:
         with ctx.workprec(bits + 8 + 4 * math.ceil(m)):
-            e = _ball(eps)
-            share = e / (e + (1 - e) * (2 * _ball(m)).exp())
+            e = ball(eps)
+            share = e / (e + (1 - e) * (2 * ball(m)).exp())
             low, high = _fraction(share.lower(), bits, up=False), _fraction(share.upper(), bits, up=True)
         least, most = smallest(weights, high), smallest(weights, low)
         if least == most:
@@ -218,16 +214,6 @@ def log_sums(weights: Weights, window: int) -> LogSums:
     return LogSums(low - 1e-12, high + 1e-12)
 
 
-def row_share(query: float, far_key: float, log_sum_exp: float, log_tail: float) -> float:
-    """The run-time certificate of one row: sigma(U + ln T - L), U = |q|*K_far/sqrt(d) (`query` carries the 1/sqrt(d)).
-
-    No assumption on the scores: |q.k| <= |q|*|k| for every dropped key. The vector form, with the slack that float32
-    needs, is in nn/certified.py.
-    """
-    x = query * far_key + log_tail - log_sum_exp
-    return 1.0 if not x < 700 else 1 / (1 + math.exp(-x))
-
-
 # ------------------------------------------------------------------------------------------------ another rule
 def threshold_window(
     weights: Weights, epsilon: str | float | Fraction, logit_bound: str | float | Fraction, context: int
@@ -241,7 +227,7 @@ def threshold_window(
     eps, m = exact_epsilon(epsilon), exact_bound(logit_bound)
     n = whole(context, "context")
     with ctx.workprec(128):
-        least = weights.term(0) * _ball(eps) * (-2 * _ball(m)).exp() / n
+        least = weights.term(0) * ball(eps) * (-2 * ball(m)).exp() / n
         low, high = 0, 1  # kept at `low`, dropped from `high` on
         while not weights.term(high) < least:
             low, high = high, 2 * high
@@ -255,10 +241,6 @@ def threshold_window(
 
 
 # ------------------------------------------------------------------------------------------------ rounding
-def _ball(value: Fraction) -> Any:
-    return arb(fmpq(value.numerator, value.denominator))
-
-
 def _fraction(end: Any, bits: int, up: bool) -> Fraction:
     """An end of a ball as a fraction of about `bits` bits, moved outwards."""
     mantissa, exponent = (int(v) for v in end.man_exp())

@@ -19,6 +19,7 @@ from flint import arb, ctx, fmpq
 from farfield.formula import Formula
 from farfield.formula.algebras import ball_value
 from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.exact.signs import ball
 from farfield.theory.sums.partial import Row
 from farfield.theory.sums.series import series
 from farfield.theory.verdict.biases import envelope_of
@@ -85,7 +86,7 @@ class WorstCase:
 
     def share(self, j: int, logit_bound: Fraction = Fraction(0)) -> Any:
         """The largest share of a row beyond j, as a ball."""
-        m = arb(fmpq(logit_bound.numerator, logit_bound.denominator))
+        m = ball(logit_bound)
         far = (2 * m).exp() * self.upper.tail(j)
         return far / (far + self._head(j) + self._sink(m))
 

@@ -65,15 +65,15 @@ def _alibi_window(k: Value, epsilon: str, logit_bound: str) -> int:
 
 
 def _formula(layer: Layer, epsilon: str | float | Fraction, logit_bound: str | float | Fraction | None) -> Answer:
-    found = find(layer.position)
-    verdict = check(found)
+    encoding = find(layer.position)
+    verdict = check(encoding)
     said = str(verdict.condition or verdict.verdict)
-    names = set(found.formula.parameters) if found.formula else set()
-    rows = [dict(row) for row in layer.rows] or found.heads(layer.heads, width=layer.width)
+    names = set(encoding.formula.parameters) if encoding.formula else set()
+    rows = [dict(row) for row in layer.rows] or encoding.heads(layer.heads, width=layer.width)
     if verdict.verdict != "converges":
         no = ", so no window serves all lengths" if verdict.verdict == "diverges" else ""
         why = f"the sum of the weights of {layer.position}: {said}{no}"
-        if no and all(set(row) == names and check(found, parameters=row).answer == "disperses" for row in rows):
+        if no and all(set(row) == names and check(encoding, parameters=row).answer == "disperses" for row in rows):
             return Answer("disperses", f"{why}; with bounded logits the share of every key tends to 0 as the row grows")
         return Answer("undecided", why)
     if verdict.condition is not None and "if and only if" in said:
@@ -81,7 +81,7 @@ def _formula(layer: Layer, epsilon: str | float | Fraction, logit_bound: str | f
         if open_:
             learned = f"{', '.join(open_)} {'are' if len(open_) > 1 else 'is'} learned (farfield receptive shows it)"
             return Answer("undecided", f"the sum of the weights of {layer.position} {said}, and {learned}")
-        bad = [str(n) for n, row in enumerate(rows, 1) if check(found, parameters=row).verdict != "converges"]
+        bad = [str(n) for n, row in enumerate(rows, 1) if check(encoding, parameters=row).verdict != "converges"]
         if bad:
             why = f"the sum of the weights of {layer.position} {said}: not so in head {', '.join(bad)}"
             return Answer("undecided", f"{why}, so no window serves all lengths")
@@ -91,7 +91,7 @@ def _formula(layer: Layer, epsilon: str | float | Fraction, logit_bound: str | f
         )
     try:
         with answer_in_time():
-            windows = tuple(smallest_window(weights_of(found, parameters=row), epsilon, logit_bound) for row in rows)
+            windows = tuple(smallest_window(weights_of(encoding, parameters=row), epsilon, logit_bound) for row in rows)
     except (DivergenceError, UndecidedError) as error:
         return Answer("undecided", str(error))
     return Answer("windowed", f"the sum of the weights of {layer.position} {said}", windows)

@@ -263,16 +263,16 @@ def _with_bias(f: Fields, encoding: Any, parameters: Any) -> Layers:
     if not isinstance(encoding, str):
         raise ValueError("this farfield model names no encoding")
     given = parameters if isinstance(parameters, dict) else {}
-    layers, found = _plain(f, encoding), find(encoding)
+    layers, named = _plain(f, encoding), find(encoding)
     if encoding == "alibi" and not given:
         return [replace(layer, slopes=tuple(slopes(layer.heads))) for layer in layers]
-    if found.formula is None or encoding in ("none", "t5"):
+    if named.formula is None or encoding in ("none", "t5"):
         return layers
     learned = {name for name, value in given.items() if isinstance(value, dict)}
     known = {name: value for name, value in given.items() if name not in learned}
-    heads = found.heads(layers[0].heads, known, width=layers[0].width)
+    heads = named.heads(layers[0].heads, known, width=layers[0].width)
     rows = tuple(tuple(pair for pair in head.items() if pair[0] not in learned) for head in heads)
-    position = found.formula.text() if given else encoding
+    position = named.formula.text() if given else encoding
     return [replace(layer, position=position, rows=rows) for layer in layers]
 
 
@@ -318,19 +318,19 @@ def known_model(config: Mapping[str, Any]) -> DescribedModel:
 
 def _scaling(f: Fields) -> Scaling | None:
     """How rotary positions are stretched, under any of the names that configurations use."""
-    found = f.part("rope_scaling") or f.part("rope_parameters")
-    if found is None:
+    rope = f.part("rope_scaling") or f.part("rope_parameters")
+    if rope is None:
         turned = f.config.get("model_type") == "qwen" and f.flag("use_dynamic_ntk")
         return Scaling("dynamic", None, f.optional("seq_length")) if turned else None
-    inner = found.get("full_attention")
+    inner = rope.get("full_attention")
     if isinstance(inner, Mapping):
-        found = Fields(inner)
-    kind = found.get("rope_type", "type", default="default")
+        rope = Fields(inner)
+    kind = rope.get("rope_type", "type", default="default")
     if not isinstance(kind, str):
         raise ValueError(f"rope_type must be a word, not {str(kind)[:40]!r}")
     if kind in ("default", "mrope"):
         return None
-    original = found.optional("original_max_position_embeddings") or f.optional(
+    original = rope.optional("original_max_position_embeddings") or f.optional(
         "original_max_position_embeddings", "initial_context_length"
     )
-    return Scaling(kind, found.number("factor"), original)
+    return Scaling(kind, rope.number("factor"), original)

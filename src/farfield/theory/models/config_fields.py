@@ -55,12 +55,12 @@ class Fields:
 
     def whole(self, *names: str, default: int | None = None) -> int:
         """A positive whole number."""
-        found = self.optional(*names)
-        if found is None:
-            found = default
-        if found is None:
+        value = self.optional(*names)
+        if value is None:
+            value = default
+        if value is None:
             raise ValueError(f"the configuration has no {' or '.join(names)}, which this architecture needs")
-        return found
+        return value
 
     def optional(self, *names: str) -> int | None:
         """A positive whole number, or None where it is missing, null, 0 or -1."""

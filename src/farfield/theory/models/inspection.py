@@ -70,10 +70,10 @@ class Inspection:
 
     def groups(self) -> list[tuple[list[Layer], Answer]]:
         """Layers that are alike, with their common answer, in the order of their first."""
-        found: dict[Any, tuple[list[Layer], Answer]] = {}
+        groups: dict[Any, tuple[list[Layer], Answer]] = {}
         for layer, said in zip(self.model.layers if self.model else (), self.answers, strict=True):
-            found.setdefault((_alike(layer), said), ([], said))[0].append(layer)
-        return list(found.values())
+            groups.setdefault((_alike(layer), said), ([], said))[0].append(layer)
+        return list(groups.values())
 
     def json(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -158,16 +158,16 @@ def inspect(
             notes.append("it brings code of its own (auto_map), which is never run")
         return Inspection(called, None, unknown=_listed(inner), notes=tuple(notes))
     try:
-        found = known_model(inner)
+        known = known_model(inner)
     except (TypeError, AttributeError, KeyError):
         raise ValueError(f"the configuration of {called} makes no sense for the architecture {kind!r}") from None
-    notes += _notes(found)
-    kinds = {replace(layer, number=0): layer for layer in found.layers}
+    notes += _notes(known)
+    kinds = {replace(layer, number=0): layer for layer in known.layers}
     said = {alike: answer(layer, share, logit_bound) for alike, layer in kinds.items()}
-    answers = tuple(said[replace(layer, number=0)] for layer in found.layers)
-    local = found.local
+    answers = tuple(said[replace(layer, number=0)] for layer in known.layers)
+    local = known.local
     return Inspection(
-        called, found, answers, exact_reach(local) if local else None, _spread(local, share), share, None, tuple(notes)
+        called, known, answers, exact_reach(local) if local else None, _spread(local, share), share, None, tuple(notes)
     )
 
 

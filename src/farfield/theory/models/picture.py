@@ -15,11 +15,11 @@ _LOOKS = {"windowed": ("#0072b2", ""), "disperses": ("#d9d9d9", "///"), "neither
           "undecided": ("#ffffff", "xx")}  # fmt: skip
 
 
-def layers_figure(found: Inspection, path: str | Path | None) -> Any:
+def layers_figure(inspection: Inspection, path: str | Path | None) -> Any:
     """A bar for each layer: its window, the widest certified one, or the whole text."""
-    m = found.model
+    m = inspection.model
     assert m is not None
-    whole, layers = bars(found)
+    whole, layers = bars(inspection)
     with style() as pyplot:
         figure, axes = pyplot.subplots(figsize=(7, min(9, 1.6 + 0.16 * len(m.layers))))
         seen = set()
@@ -36,7 +36,7 @@ def layers_figure(found: Inspection, path: str | Path | None) -> Any:
         axes.set_axisbelow(True)
         axes.set_xlabel("tokens that the layer sees")
         axes.set_ylabel("layer")
-        axes.set_title(f"{found.name}: what each layer sees")
+        axes.set_title(f"{inspection.name}: what each layer sees")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28 if len(m.layers) < 12 else -0.12), ncols=2)
         if path is not None:
             save(figure, path)

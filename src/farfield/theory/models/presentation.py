@@ -15,10 +15,10 @@ CACHE_HEADINGS = ("tokens", "with the windows", "without")
 CACHE_TITLE = "keys and values of one text"
 
 
-def layer_table(found: Inspection) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def layer_table(inspection: Inspection) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Headings, and a row for each group of layers that are alike; columns in which nothing stands are left out."""
     rows: list[tuple[str, ...]] = []
-    for number, (layers, said) in enumerate(found.groups(), 1):
+    for number, (layers, said) in enumerate(inspection.groups(), 1):
         one = layers[0]
         sees = "all before" if one.window is None else f"{one.window:,} tokens" + (" (chunk)" * one.chunks)
         cap = "" if one.soft_cap is None else f"{one.soft_cap:g}"
@@ -31,19 +31,20 @@ def layer_table(found: Inspection) -> tuple[tuple[str, ...], list[tuple[str, ...
     return tuple(_HEADINGS[i] for i in kept), [tuple(row[i] for i in kept) for row in rows]
 
 
-def sentences(found: Inspection) -> list[str]:
+def sentences(inspection: Inspection) -> list[str]:
     """What is proven about each group, and how far the local layers reach together."""
-    said = [f"({number}) {answer.kind}: {answer.why}." for number, (_, answer) in enumerate(found.groups(), 1)]
-    if found.reach is not None:
-        even = f"; all but {found.epsilon} of an even spread lies within {found.spread:,}" if found.spread else ""
-        said.append(f"The local layers together reach {found.reach:,} tokens, exactly{even}.")
+    said = [f"({number}) {answer.kind}: {answer.why}." for number, (_, answer) in enumerate(inspection.groups(), 1)]
+    if inspection.reach is not None:
+        share = inspection.epsilon
+        even = f"; all but {share} of an even spread lies within {inspection.spread:,}" if inspection.spread else ""
+        said.append(f"The local layers together reach {inspection.reach:,} tokens, exactly{even}.")
     return said
 
 
-def cache_rows(found: Inspection) -> list[tuple[str, ...]]:
+def cache_rows(inspection: Inspection) -> list[tuple[str, ...]]:
     """The bytes of the cache for texts of several lengths."""
     return [
-        (f"{n:,}", _size(found.cache_bytes(n)), _size(found.cache_bytes(n, windows=False))) for n in LENGTHS
+        (f"{n:,}", _size(inspection.cache_bytes(n)), _size(inspection.cache_bytes(n, windows=False))) for n in LENGTHS
     ]  # fmt: skip
 
 
@@ -63,13 +64,13 @@ class LayerBar:
         return f"{self.kind}: {'window' if self.exact else 'sees the whole text'}"
 
 
-def bars(found: Inspection) -> tuple[int, list[LayerBar]]:
+def bars(inspection: Inspection) -> tuple[int, list[LayerBar]]:
     """The tokens of the whole text, and a bar for each layer: its window, the widest certified one, or the whole."""
-    m = found.model
+    m = inspection.model
     assert m is not None
     whole = max([m.claimed_length or 0, m.training_length or 0, 4096, *(x.window or 0 for x in m.layers)])
     out = []
-    for layer, said in zip(m.layers, found.answers, strict=True):
+    for layer, said in zip(m.layers, inspection.answers, strict=True):
         tokens = layer.window or (max(said.windows) if said.windows else whole)
         exact = layer.window is not None or bool(said.windows)
         out.append(LayerBar(layer.number, min(tokens, whole), said.kind, exact))

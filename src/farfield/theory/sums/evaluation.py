@@ -29,25 +29,23 @@ def _power(base: Any, exponent: Any, analytic: bool) -> Any:
             return base ** int(whole) if whole >= 0 else 1 / base ** int(-whole)
         if isinstance(base, arb):
             return ball_power(base, exponent)
-    if isinstance(base, arb) and isinstance(exponent, arb):
-        return ball_power(base, exponent)
     return (_log(base, analytic) * exponent).exp()
 
 
-def _log(x: Any, analytic: bool) -> Any:
-    if isinstance(x, acb):
-        return x.log(analytic=analytic)
-    if isinstance(x, arb_series) and not x[0] > 0:
-        raise NotSmoothError
-    return x.log()
+def _smooth_above_zero(name: str) -> Callable[[Any, bool], Any]:
+    """log or sqrt: cut along the negative numbers, and without a power series at 0."""
+
+    def call(x: Any, analytic: bool) -> Any:
+        if isinstance(x, acb):
+            return getattr(x, name)(analytic=analytic)
+        if isinstance(x, arb_series) and not x[0] > 0:
+            raise NotSmoothError
+        return getattr(x, name)()
+
+    return call
 
 
-def _sqrt(x: Any, analytic: bool) -> Any:
-    if isinstance(x, acb):
-        return x.sqrt(analytic=analytic)
-    if isinstance(x, arb_series) and not x[0] > 0:
-        raise NotSmoothError
-    return x.sqrt()
+_log, _sqrt = _smooth_above_zero("log"), _smooth_above_zero("sqrt")
 
 
 def _exp(x: Any, analytic: bool) -> Any:

@@ -9,10 +9,10 @@ from flint import arb, ctx, fmpz
 
 from farfield.formula import Formula, Node
 from farfield.theory.errors import DivergenceError, IntegralError, NotReachedError, NotSmoothError, UndecidedError
-from farfield.theory.exact.constants import ONE, Const, exp, rational
+from farfield.theory.exact.constants import ONE, exp, rational
 from farfield.theory.exact.signs import ball, known_sign
 from farfield.theory.sums.branches import at, has_switch, pieces, ratio_at
-from farfield.theory.sums.closed import Series, beyond, closed, logs_and_rest
+from farfield.theory.sums.closed import Geometric, PowerLaw, Series, beyond, closed, logs_and_rest
 from farfield.theory.sums.eulermaclaurin import smooth
 from farfield.theory.sums.evaluation import Weight
 from farfield.theory.sums.panels import FIRST, SmoothSum
@@ -121,28 +121,13 @@ def undefined(formula: Formula, t: int) -> str:
     )
 
 
-class _GrowingPower(Series):
+class _GrowingPower(PowerLaw):
     """b(t) = C*(t + a)**-s with s <= 1: differences of Hurwitz zeta, continued; of digamma for s = 1."""
 
-    def __init__(self, weight: Weight, start: int, factor: Const, s: Const, shift: Const):
-        super().__init__(weight, start)
-        self.factor, self.s, self.shift = factor, s, shift
-
     def _tail(self, j: int) -> Any:
-        x = arb(fmpz(j)) + ball(self.shift)
-        value = -x.digamma() if self.s == ONE else ball(self.s).zeta(x)
-        return ball(self.factor) * value
-
-
-class _GrowingGeometric(Series):
-    """b(t) = C*exp(k*t) with k > 0: differences of -b(j)/(exp(k) - 1)."""
-
-    def __init__(self, weight: Weight, start: int, k: Const):
-        super().__init__(weight, start)
-        self.k = k
-
-    def _tail(self, j: int) -> Any:
-        return -self.term(j) / ball(self.k).expm1()
+        if self.s != ONE:
+            return super()._tail(j)
+        return ball(self.factor) * -(arb(fmpz(j)) + ball(self.shift)).digamma()
 
 
 def _divergent(weight: Weight, a: Shape, start: int) -> Series | None:
@@ -154,7 +139,7 @@ def _divergent(weight: Weight, a: Shape, start: int) -> Series | None:
         if beyond(start, shift) and (c == rational(-1) or known_sign(-c - 1) == -1):
             return _GrowingPower(weight, start, factor, -c, shift)
     if not logs and set(rest) == {T}:
-        return _GrowingGeometric(weight, start, next(iter(rest.values())))
+        return Geometric(weight, start, -next(iter(rest.values())))  # its tail is -b(j)/(exp(k) - 1) where b grows
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from flint import arb, ctx
@@ -84,7 +85,7 @@ class Verdict:
         items = "".join(f"<li>{step.html()}</li>" for step in self.steps)
         return f"<p>{self.headline.html()}</p><ol>{items}</ol>"
 
-    def figure(self, path: str | None = None, *, terms: int = 4096) -> Any:
+    def figure(self, path: str | Path | None = None, *, terms: int = 4096) -> Any:
         """The weights and their partial sums as a figure; with a path, written as its ending says."""
         from farfield.theory.figures import weights_figure
 

@@ -40,34 +40,33 @@ class Reader:
 
     def expand(self, node: Node) -> Expansion:
         """The expansion of a part."""
-        key = ("part", node)
-        if key in self.known and not self.indices:
-            return self.known[key]
-        if node.op == "-inf":
-            return NOTHING
-        if "t" not in node.free():
-            result = self.engine.constant(self.constant(node))
-        else:
-            result = Expansion(((ell(0), ONE),)) if node.op == "name" else EXPANSIONS[node.op](self, node)
-        if not self.indices:  # in a sum the same part means something else at every index
-            self.known[key] = result
-        return result
+        return self._once(("part", node), self._expand)
 
     def log(self, node: Node) -> Expansion:
         """The expansion of log|part|: products become sums first, so that nothing cancels."""
-        key = ("log", node)
-        if key in self.known and not self.indices:
-            return self.known[key]
+        return self._once(("log", node), self._log)
+
+    def _once(self, key: tuple[str, Node], read: Callable[[Node], Expansion]) -> Expansion:
+        if self.indices:  # in a sum the same part means something else at every index
+            return read(key[1])
+        if key not in self.known:
+            self.known[key] = read(key[1])
+        return self.known[key]
+
+    def _expand(self, node: Node) -> Expansion:
+        if node.op == "-inf":
+            return NOTHING
+        if "t" not in node.free():
+            return self.engine.constant(self.constant(node))
+        return Expansion(((ell(0), ONE),)) if node.op == "name" else EXPANSIONS[node.op](self, node)
+
+    def _log(self, node: Node) -> Expansion:
         if "t" not in node.free():
             c = self.constant(node)
             if self.engine.region.sign(c) == 0:
                 raise UndefinedError("log of zero")
-            result = self.engine.constant(constants.log(c))
-        else:
-            result = Expansion(((ell(1), ONE),)) if node.op == "name" else LOGARITHMS[node.op](self, node)
-        if not self.indices:  # in a sum the same part means something else at every index
-            self.known[key] = result
-        return result
+            return self.engine.constant(constants.log(c))
+        return Expansion(((ell(1), ONE),)) if node.op == "name" else LOGARITHMS[node.op](self, node)
 
     def sign(self, node: Node) -> int:
         """The sign of a part for large t."""

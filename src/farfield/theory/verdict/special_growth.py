@@ -8,6 +8,7 @@ Stegun 7.1.23, 6.1.42). The derivatives of erf are bounded by Cramer's inequalit
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -40,21 +41,43 @@ def _limit(e: Engine, s: Expansion) -> tuple[Const, Expansion] | None:
     return shift, e.make([(m, c) for m, c in s.terms if m != UNIT], [s.rest])
 
 
-# ------------------------------------------------------------------------------------------------ atan
-def arctangent(e: Engine, s: Expansion) -> Expansion:
-    """atan(s)."""
+Far = Callable[[Engine, Expansion], Expansion]
+Near = Callable[[Engine, Const, Expansion], Expansion]
+
+
+def _odd(e: Engine, s: Expansion, name: str, most: Const, rest: Far, near: Near) -> Expansion:
+    """An odd function that rises from -most to most: of what grows, what oscillates, and what has a limit.
+
+    Args:
+        e: the engine.
+        s: the argument.
+        name: of the function in the language.
+        most: its limit at infinity.
+        rest: most - f(s), of an s that grows.
+        near: f(c + d), of a constant c and a d that tends to 0.
+    """
     s = e.led(s)
     if e.compare(_lead(s), UNIT) > 0:
         try:
             side = e.sign(s)
         except UndecidedError:
-            return Expansion((), (UNIT, e.scaled(e.interval(-1, 1), PI * HALF)))
-        return e.add(e.constant(PI * HALF * side), e.negative(_small_arctangent(e, e.power(s, MINUS))))
+            return Expansion((), (UNIT, e.scaled(e.interval(-1, 1), most)))
+        size = s if side > 0 else e.negative(s)
+        return e.add(e.constant(most * side), e.scale(rest(e, size), rational(-side)))
     limit = _limit(e, s)
     if limit is None:
         assert s.rest is not None
-        return Expansion((), (UNIT, e.mapped(s.rest[1], "atan")))
-    c, d = limit
+        return Expansion((), (UNIT, e.mapped(s.rest[1], name)))
+    return near(e, *limit)
+
+
+# ------------------------------------------------------------------------------------------------ atan
+def arctangent(e: Engine, s: Expansion) -> Expansion:
+    """atan(s)."""
+    return _odd(e, s, "atan", PI * HALF, lambda e, s: _small_arctangent(e, e.power(s, MINUS)), _arctangent_near)
+
+
+def _arctangent_near(e: Engine, c: Const, d: Expansion) -> Expansion:
     if not c.terms:
         return _small_arctangent(e, d)
     below = e.add(e.constant(ONE + c * c), e.scale(d, c))  # atan(c + d) - atan(c) = atan(d/(1 + c (c + d)))
@@ -76,19 +99,10 @@ def _small_arctangent(e: Engine, d: Expansion) -> Expansion:
 # ------------------------------------------------------------------------------------------------ erf
 def error_function(e: Engine, s: Expansion) -> Expansion:
     """erf(s)."""
-    s = e.led(s)
-    if e.compare(_lead(s), UNIT) > 0:
-        try:
-            side = e.sign(s)
-        except UndecidedError:
-            return e.bounded(-1, 1)
-        rest = _complement(e, s if side > 0 else e.negative(s))
-        return e.add(e.constant(rational(side)), e.scale(rest, rational(-side)))
-    limit = _limit(e, s)
-    if limit is None:
-        assert s.rest is not None
-        return Expansion((), (UNIT, e.mapped(s.rest[1], "erf")))
-    c, d = limit
+    return _odd(e, s, "erf", ONE, _complement, _error_function_near)
+
+
+def _error_function_near(e: Engine, c: Const, d: Expansion) -> Expansion:
     factor = constants.exp(-(c * c)) * 2 / _ROOT_PI
 
     def coefficient(k: int) -> Const:
@@ -188,7 +202,7 @@ def _stirling(reader: Reader, node: Node, s: Expansion) -> Expansion:
     def bound(order: int, size: arb) -> arb:
         p = order + 1 if order % 2 == 0 else order + 2  # the first power that is left out
         value = abs(_bernoulli_term(p))
-        return arb(fmpq(value.numerator, value.denominator)) * (size if p > order + 1 else 1)
+        return signs.ball(value) * (size if p > order + 1 else 1)
 
     main = e.multiply(e.add(s, e.constant(-HALF)), reader.log(node.args[0]))
     shift = e.constant(constants.log(PI * 2) * HALF)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 
 from farfield import Encoding, check, zoo
 from farfield.cli import main
-from farfield.head_parameters import chosen_parameters, said_slopes, slope_values
-from farfield.learned import Learned, learned, learned_parameters
+from farfield.zoo.head_parameters import chosen_parameters, said_slopes, slope_values
+from farfield.zoo.learned import Learned, learned, learned_parameters
 
 numbers = st.floats(-100, 100)
 
@@ -72,7 +73,7 @@ def test_a_table_of_a_configuration_is_untrusted(table):
 def test_an_encoding_that_learns_is_a_first_class_citizen():
     encoding = Encoding("-a*k*log(1 + p*t)", learn={"a": (0, 2), "p": (0.5, 1.5)})
     assert encoding.formula is not None
-    assert encoding.heads(2) == [{"k": zoo.Fraction(1, 16)}, {"k": zoo.Fraction(1, 256)}]
+    assert encoding.heads(2) == [{"k": Fraction(1, 16)}, {"k": Fraction(1, 256)}]
     text, table = encoding.written()
     assert text == "-a*k*log(1 + p*t)"
     assert table["a"] == {"start": [0, 2], "least": 0, "most": None, "spread": True}

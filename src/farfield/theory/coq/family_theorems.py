@@ -29,7 +29,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Family:
+class FamilyTheorem:
     """A pattern, the domains of its parameters as verdicts print them, and what may be said of it."""
 
     pattern: str
@@ -49,62 +49,63 @@ _KERPLE = {"a": "{a} > 0", "p": "{p} > 0"}
 _BOTH = ("0 < {a}", "0 < {p}")
 
 FAMILIES = (
-    Family("-k*t", _SLOPE, (Case(_ONLY + "{k} > 0", _IFF % "0 < {k}", "alibi_converges_iff {k}"),)),
-    Family("-log(1 + (k*t)**2)", _SLOPE, (
+    FamilyTheorem("-k*t", _SLOPE, (Case(_ONLY + "{k} > 0", _IFF % "0 < {k}", "alibi_converges_iff {k}"),)),
+    FamilyTheorem("-log(1 + (k*t)**2)", _SLOPE, (
         Case(_CONVERGES, _SUM, "type1_converges {k}", ("0 < {k}",)),
         Case(_ONLY + "{k} != 0", _IFF % "{k} <> 0", "type1_converges_iff {k}"),
     )),
-    Family("-log(3 + k*t)**2", _SLOPE, (
+    FamilyTheorem("-log(3 + k*t)**2", _SLOPE, (
         Case(_CONVERGES, _SUM, "type2_converges {k}", ("0 < {k}",)),
         Case(_ONLY + "{k} > 0" + _NEGATIVE, _IFF % "0 < {k}", "type2_converges_iff {k}", ("0 <= {k}",)),
     )),
-    Family("-log(1 + k*t)", _SLOPE, (
+    FamilyTheorem("-log(1 + k*t)", _SLOPE, (
         Case(_DIVERGES, _NO_SUM, "inverse_diverges {k}", ("0 < {k}",)),
         Case("diverges for every {k}" + _NEGATIVE, _NO_SUM, "inverse_diverges_from_0 {k}", ("0 <= {k}",)),
     )),
-    Family("-log(3 + k*t) - log(log(3 + k*t))", _SLOPE, (
+    FamilyTheorem("-log(3 + k*t) - log(log(3 + k*t))", _SLOPE, (
         Case(_DIVERGES, _NO_SUM, "inverse_log_diverges {k}", ("0 < {k}",)),
         Case("diverges for every {k}" + _NEGATIVE, _NO_SUM, "inverse_log_diverges_from_0 {k}", ("0 <= {k}",)),
     )),
-    Family("-p*log(1 + a*t)", _KERPLE, (
+    FamilyTheorem("-p*log(1 + a*t)", _KERPLE, (
         Case(_ONLY + "{p} > 1", _IFF % "1 < {p}", "kerple_log_converges_iff {p} {a}", ("0 < {a}",)),
         Case(_ONLY + "{a} > 0 and {p} > 1 (it is undefined if {a} < 0)", _IFF % "0 < {a} /\\ 1 < {p}",
              "kerple_log_converges_iff_both {p} {a}", ("0 <= {a}",)),
         Case(_CONVERGES, _SUM, "kerple_log_converges {p} {a}", ("1 < {p}", "0 < {a}")),
         Case(_DIVERGES, _NO_SUM, "kerple_log_diverges {p} {a}", ("{p} <= 1", "0 < {a}")),
     )),
-    Family("-a*t**p", _KERPLE, (
+    FamilyTheorem("-a*t**p", _KERPLE, (
         Case(_CONVERGES, _SUM, "kerple_power_converges {a} {p}", _BOTH),
         Case(_ONLY + "{p} > 0 and {a} > 0", _IFF % "0 < {p} /\\ 0 < {a}", "kerple_power_converges_iff_both {a} {p}"),
         Case(_ONLY + "{a} > 0", _IFF % "0 < {a}", "kerple_power_converges_iff {a} {p}", ("0 < {p}",)),
         Case(_ONLY + "{p} > 0", _IFF % "0 < {p}", "kerple_power_converges_iff_power {a} {p}", ("0 < {a}",)),
     )),
-    Family("-t*k", {}, (Case(_ONLY + "{k} > 0", _IFF % "0 < {k}", "decay_converges_iff {k}"),)),
-    Family("t*log(g)", {}, (Case(_ONLY + "{g} < 1", _IFF % "{g} < 1", "retention_converges_iff {g}", ("0 < {g}",)),)),
-    Family("-k*t + m", {"k": "{k} > 0", "m": "{m} > 0"},
+    FamilyTheorem("-t*k", {}, (Case(_ONLY + "{k} > 0", _IFF % "0 < {k}", "decay_converges_iff {k}"),)),
+    FamilyTheorem("t*log(g)", {},
+        (Case(_ONLY + "{g} < 1", _IFF % "{g} < 1", "retention_converges_iff {g}", ("0 < {g}",)),)),
+    FamilyTheorem("-k*t + m", {"k": "{k} > 0", "m": "{m} > 0"},
            (Case(_CONVERGES, _SUM, "shifted_alibi_converges {k} {m}", ("0 < {k}",)),)),
-    Family("m", {"m": "{m} > 0"}, (
+    FamilyTheorem("m", {"m": "{m} > 0"}, (
         Case(_DIVERGES, _NO_SUM, "constant_diverges {m}"),
         Case("diverges for every {m}", _NO_SUM, "constant_diverges {m}"),
     )),
-    Family("where(t < w*d, where(t - d*floor(t/d) < 1, 0, -inf), -inf)", {"w": "{w} >= 1", "d": "{d} >= 1"},
+    FamilyTheorem("where(t < w*d, where(t - d*floor(t/d) < 1, 0, -inf), -inf)", {"w": "{w} >= 1", "d": "{d} >= 1"},
            (Case(_CONVERGES, _SUM, "dilated_window_converges {w} {d}"),)),
-    Family("-k*floor(t*(1/m))", {"k": "{k} > 0", "m": "{m} >= 1"},
+    FamilyTheorem("-k*floor(t*(1/m))", {"k": "{k} > 0", "m": "{m} >= 1"},
            (Case(_CONVERGES, _SUM, "segments_converge {k} {m}", ("0 < {k}", "1 <= {m}")),)),
-    Family("m*exp(-g*t)", {"m": "{m} > 0", "g": "{g} > 0"},
+    FamilyTheorem("m*exp(-g*t)", {"m": "{m} > 0", "g": "{g} > 0"},
            (Case(_DIVERGES, _NO_SUM, "shrinking_diverges {m} {g}", ("0 < {m}",)),)),
-    Family("-p*log(t + 1)", {}, (Case(_ONLY + "{p} > 1", _IFF % "1 < {p}", "power_law_converges_iff {p}"),)),
-    Family("-k*sqrt(t)", {}, (Case(_ONLY + "{k} > 0", _IFF % "0 < {k}", "root_converges_iff {k}"),)),
-    *(Family(f"where(t {sign} w, 0, -inf)", {"w": "{w} >= 1"}, (
+    FamilyTheorem("-p*log(t + 1)", {}, (Case(_ONLY + "{p} > 1", _IFF % "1 < {p}", "power_law_converges_iff {p}"),)),
+    FamilyTheorem("-k*sqrt(t)", {}, (Case(_ONLY + "{k} > 0", _IFF % "0 < {k}", "root_converges_iff {k}"),)),
+    *(FamilyTheorem(f"where(t {sign} w, 0, -inf)", {"w": "{w} >= 1"}, (
         Case(_CONVERGES, _SUM, f"{lemma} {{w}}"),
         Case("converges for every {w}", _SUM, f"{lemma} {{w}}"),
     )) for sign, lemma in (("<", "window_mask_converges"), ("<=", "window_paper_mask_converges"))),
-    Family("where(t < 113, near, far)", {"near": "{near}", "far": "{far}"},
+    FamilyTheorem("where(t < 113, near, far)", {"near": "{near}", "far": "{far}"},
            (Case(_DIVERGES, _NO_SUM, "t5_diverges {near} {far}"),)),
-    Family("(sum(cos(t/r**(2*j/d)), j, 1, d/2) - d/2)/s", {"r": "{r} > 0", "d": "{d} >= 2", "s": "{s} > 0"},
+    FamilyTheorem("(sum(cos(t/r**(2*j/d)), j, 1, d/2) - d/2)/s", {"r": "{r} > 0", "d": "{d} >= 2", "s": "{s} > 0"},
            (Case(_DIVERGES, _NO_SUM, "sandwich_bias_diverges {r} {d} {s} {m}", ("{d} = 2 * INR {m}",)),),
            f"exp (({_WAVES}) / {{s}})"),
-    Family("k*(sum(cos(t/r**(2*j/d)), j, 1, d/2) - d/2)", {"k": "{k} > 0", "r": "{r} > 0", "d": "{d} >= 2"},
+    FamilyTheorem("k*(sum(cos(t/r**(2*j/d)), j, 1, d/2) - d/2)", {"k": "{k} > 0", "r": "{r} > 0", "d": "{d} >= 2"},
            (Case(_DIVERGES, _NO_SUM, "sandwich_paper_bias_diverges {k} {r} {d} {m}", ("{d} = 2 * INR {m}",)),),
            f"exp ({{k}} * ({_WAVES}))"),
 )  # fmt: skip
@@ -114,24 +115,24 @@ def family_theorem(formula: Formula, condition: str, start: int) -> tuple[str, s
     """The statement of a verdict for all parameters, and its proof."""
     if start:
         raise OutsideCoqError("with open parameters the sum must start at t = 0")
-    for family, found in _matches(formula):
+    for family, matched in _matches(formula):
         for case in family.cases:
-            if _said(family, case, found) == condition:
-                return _theorem(family, case, found)
+            if _said(family, case, matched) == condition:
+                return _theorem(family, case, matched)
     raise OutsideCoqError(
         "open parameters are proven for the families of the zoo only; give every parameter a value, such as "
         f"--set {formula.parameters[0]}=1/16"
     )
 
 
-def _theorem(family: Family, case: Case, found: Mapping[str, Node]) -> tuple[str, str]:
-    names = {p: _spelled(node) for p, node in found.items()}
-    opened = [coq_name(str(node.value)) for node in found.values() if node.op == "name"]
+def _theorem(family: FamilyTheorem, case: Case, matched: Mapping[str, Node]) -> tuple[str, str]:
+    names = {p: _spelled(node) for p, node in matched.items()}
+    opened = [coq_name(str(node.value)) for node in matched.values() if node.op == "name"]
     variables = f"({' '.join(opened)} : R)"
     if family.weight is None:
         weight = Term(names).weight(_pattern(family.pattern))[0]
     else:
-        waves = exact_value(found["d"], {})
+        waves = exact_value(matched["d"], {})
         names["m"] = "m" if waves is None else str(waves / 2)
         variables += " (m : nat)" if waves is None else ""
         weight = family.weight.format(**names)
@@ -151,12 +152,12 @@ def _spelled(node: Node) -> str:
     return text if level == ATOM else f"({text})"
 
 
-def _said(family: Family, case: Case, found: Mapping[str, Node]) -> str:
+def _said(family: FamilyTheorem, case: Case, matched: Mapping[str, Node]) -> str:
     """The condition as the verdict would print it for these parameters."""
-    names = {p: str(node.value) if node.op == "name" else "?" for p, node in found.items()}
+    names = {p: str(node.value) if node.op == "name" else "?" for p, node in matched.items()}
     text = case.condition
     if text.endswith(ALL):
-        text += " " + ", ".join(domain for p, domain in family.domains.items() if found[p].op == "name")
+        text += " " + ", ".join(domain for p, domain in family.domains.items() if matched[p].op == "name")
     return text.format(**names)
 
 
@@ -165,25 +166,25 @@ def _pattern(text: str) -> Node:
     return parse(text).node
 
 
-def _matches(formula: Formula) -> Iterator[tuple[Family, dict[str, Node]]]:
+def _matches(formula: Formula) -> Iterator[tuple[FamilyTheorem, dict[str, Node]]]:
     for family in FAMILIES:
-        found: dict[str, Node] = {}
-        matched = not formula.weight and _unify(_pattern(family.pattern), formula.node, found, frozenset())
-        opened = [node.value for node in found.values() if node.op == "name"]
-        if matched and len(set(opened)) == len(opened):
-            yield family, found
+        matched: dict[str, Node] = {}
+        fits = not formula.weight and _unify(_pattern(family.pattern), formula.node, matched, frozenset())
+        opened = [node.value for node in matched.values() if node.op == "name"]
+        if fits and len(set(opened)) == len(opened):
+            yield family, matched
 
 
-def _unify(pattern: Node, node: Node, found: dict[str, Node], bound: frozenset[str]) -> bool:
-    """Whether the formula is the pattern with its parameters replaced; `found` says by what."""
+def _unify(pattern: Node, node: Node, matched: dict[str, Node], bound: frozenset[str]) -> bool:
+    """Whether the formula is the pattern with its parameters replaced; `matched` says by what."""
     if pattern.op == "name" and pattern.value != "t" and pattern.value not in bound:
         if node.op != "name" and node.free():
             return False
         if node.op == "name" and (node.value == "t" or node.value in bound):
             return False
-        return found.setdefault(str(pattern.value), node) == node
+        return matched.setdefault(str(pattern.value), node) == node
     if (pattern.op, pattern.value, len(pattern.args)) != (node.op, node.value, len(node.args)):
         return False
     if pattern.op == "sum":
         bound = bound | {str(pattern.value)}
-    return all(_unify(p, n, found, bound) for p, n in zip(pattern.args, node.args, strict=True))
+    return all(_unify(p, n, matched, bound) for p, n in zip(pattern.args, node.args, strict=True))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from farfield import zoo
-from farfield.learned import Learned, learned_parameters
+from farfield.zoo.learned import Learned, learned_parameters
 
 
 def slope_values(text: str, heads: int) -> Any:
@@ -75,10 +74,7 @@ def with_slopes(encoding: zoo.Encoding, text: str, heads: int | None) -> tuple[z
     if given is None:
         return encoding, count
     every = [str(value) for value in given] if isinstance(given, list) else [str(given)] * count
-    rule = zoo.Parameter("k", "", zoo.PerHead(lambda number, _: every, "given"))
-    changed = dataclasses.replace(encoding, parameters=(*(p for p in encoding.parameters if p.name != "k"), rule))
-    changed.__dict__["formula"] = encoding.formula
-    return changed, count
+    return encoding.with_rule(zoo.Parameter("k", "", zoo.PerHead(lambda number, _: every, "given"))), count
 
 
 def said_slopes(encoding: zoo.Encoding, heads: int, given: Mapping[str, Any] | None = None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from farfield import check, compare, find, trf, windows
-from farfield.families import FAMILIES, family_of
 from farfield.zoo import ENCODINGS
+from farfield.zoo.families import FAMILIES, family_of
 
 # What each name leads to: an encoding of the zoo, or None for a sentence.
 NAMES: dict[str, str | None] = {
