@@ -30,7 +30,7 @@ from farfield.zoo import ENCODINGS
 
 MARK = "farfield-explorer.json"  # a folder with this file is one of ours
 _PYPI = "https://files.pythonhosted.org/packages"
-_ROOMS = ("formula", "theory", "explorer")
+_ROOMS = ("formula", "zoo", "theory", "explorer")
 _FILES = ("*.py*", "nn/__init__.py*", "nn/decoder/__init__.py", "nn/decoder/registration.py")
 _POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; "
