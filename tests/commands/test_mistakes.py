@@ -108,7 +108,7 @@ FOLDERS = [  # of the verbs that read a folder; those below lie in the current o
     (["generate", "./nothing", "--prompt-file", "no.txt"], "'no.txt' cannot be read: No such file or directory."),
     (["explore", "--static", "text"], "text"), (["speed", "--windows", "a"], "whole numbers"),
     (["speed", "--preset", "tiny", "--device", "tpu9"], "no device 'tpu9'"),
-    (["speed", "--preset", "huge"], "paper-base, small, tiny (in the options)."),
+    (["speed", "--preset", "huge"], ", tiny (in the options)."),
     (["replace", "bloom", "--encoding", "alibi", "--out", "o", "--device", "tpu9"], "no device 'tpu9'"),
     (["window", "-a*t", "--heads", "3", "--set", "a=1,2"], "2 values for 3 heads"),
     (["window", "-a*t", "--heads", "2", "--set", "a=1,,2"], "a has 3 values"),

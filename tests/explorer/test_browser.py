@@ -214,7 +214,8 @@ def test_a_wrong_setting_is_said_at_the_setting(page, explorer):
     expect(page.locator("#epsilon")).to_have_attribute("aria-invalid", "true")
     expect(entry(page).locator(".badge")).to_have_text("converges")  # the verdict needs no epsilon
     expect(page.locator("#figure-weights svg path").first).to_be_attached()
-    page.locator("#epsilon").fill("0.1")
+    expect(card(page).locator(".table .note")).to_have_count(1)  # said once
+    page.locator("#epsilon").fill("1e−1")  # with the sign that texts have
     page.locator("#epsilon").press("Enter")
     expect(page.locator("#settings-wrong")).to_be_hidden()
     expect(entry(page).locator(".reach")).to_contain_text("590 tokens")

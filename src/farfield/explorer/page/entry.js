@@ -80,7 +80,7 @@ export class Entry {
   #verdict(known) {
     const { verdict, said } = known.verdict;
     const first = this.one.from === "0" ? null : el("span", { class: "faint" }, ` from t = ${this.one.from} on`);
-    const many = { windowed: " one window serves the whole class", disperses: " disperses", neither: " neither windowed nor dispersing" }[this.encoding.answer];
+    const many = { windowed: " one window serves the whole class", disperses: " attention disperses", neither: " neither windowed nor dispersing" }[this.encoding.answer];
     return [el("strong", { class: `badge ${verdict}` }, said), many ? el("span", {}, many) : null, known.parameters.length ? el("span", { class: "faint" }, ` with ${this.encoding.values}`) : null, first,
       known.learned ? el("div", { class: "note" }, known.learned) : null];
   }

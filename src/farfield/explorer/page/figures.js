@@ -96,7 +96,7 @@ export class Figures {
       }),
       absent: absent(known.filter((e) => !claiming.includes(e)), () => `the first ${state.context} weights have no finite, positive sum`),
     });
-    put(byId("draw-said"), el("p", { class: "note" }, `It divides by the sum of the ${state.context} weights that it is given, so it has an answer for every encoding.`),
+    put(byId("draw-said"), el("p", { class: "note" }, `It divides by the sum of the ${state.context} weights that it is given, so it has an answer for every bias, also where none exists.`),
       el("ul", {}, ...seen.map((e) => el("li", {}, swatch(e.look), ` ${e.label}: ${claim(e)}`))));
   }
 }
