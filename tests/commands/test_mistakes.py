@@ -115,7 +115,7 @@ FOLDERS = [  # of the verbs that read a folder; those below lie in the current o
     (["train", "--encoding", "-a*t", "--set", "a=1,2,3", "--preset", "tiny", "--out", "o"], "3 values for 2 heads"),
     (["check", "alibi", "k=0.5"], "--set k=0.5"), (["train", "alibi", "--out", "o"], "'alibi' is one word too many."),
     (["alibi"], "farfield check alibi"), (["-2*log(t+1)"], "farfield check '-2*log(t+1)'"),
-    (["check", "alibi+type1"], "'alibi' is the name of an encoding"), (["check", "-t*rope+type1"], "it has no formula"),
+    (["check", "alibi+type1"], "'alibi' is the name of an encoding"), (["check", "sinusoidal+alibi+type1"], "it has no formula"),
     (["check", "alibi", "--set", "k=1", "--set", "k=2"], "'k' twice"), (["check", "alibi", "--width", "0"], ">= 1"),
     (["check", "alibi", "--context", "-5"], "context must be a whole number >= 1"),
     (["check", "alibi", "--latex", "--json"], "--latex and --json"), (["check", "alibi", "--head", "3"], "--heads"),

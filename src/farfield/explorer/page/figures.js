@@ -119,7 +119,7 @@ function claim(encoding) {
 function pairs(curve, xs, words) {
   return curve[xs].map((x, i) => {
     const y = curve.values[i];
-    return [x, y > 0 ? y : null, y === null ? "not a number" : words(x, y), y];
+    return [x, y > 0 ? y : null, y === null ? "beyond double precision" : words(x, y), y];
   });
 }
 
