@@ -463,10 +463,8 @@ def test_a_table_without_a_rule_is_refused_by_name():
 @pytest.fixture
 def copy(tmp_path):
     """A copy of the package in which a function can be added, and a way to run code in it."""
-    package = Path(farfield.__file__).parent
-    files = [path for path in package.iterdir() if path.is_file()]
-    for source in [*files, *(package / room for room in ("formula", "theory", "commands", "nn"))]:
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, _made(tmp_path / "farfield") / source.name)
+    unread = shutil.ignore_patterns("__pycache__", ".mypy_cache", "page")
+    shutil.copytree(Path(farfield.__file__).parent, tmp_path / "farfield", ignore=unread)
 
     def run(change, code):
         path = tmp_path / "farfield/formula/functions.py"
@@ -478,11 +476,6 @@ def copy(tmp_path):
         return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
 
     return run
-
-
-def _made(folder):
-    folder.mkdir(exist_ok=True)
-    return folder
 
 
 def test_a_function_that_the_tables_lack_cannot_be_imported(copy):

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import farfield
+from farfield.explorer import static
+
 ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "sympy", "numpy", "matplotlib", "transformers", "scipy", "pandas")
 
@@ -55,3 +58,23 @@ def test_imports_point_one_way():
         pytest.skip("import-linter is not installed")
     child = subprocess.run([command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert child.returncode == 0, child.stdout + child.stderr
+
+
+def test_what_the_static_explorer_packs_needs_no_other_room(tmp_path):
+    """The page has only some of the rooms; without one of them it would show nothing but an error."""
+    root = Path(farfield.__file__).parent
+    rooms = (f"{room}/**/*.py" for room in static._ROOMS)
+    for pattern in (*static._FILES, *rooms):
+        for path in root.glob(pattern):
+            there = tmp_path / "farfield" / path.relative_to(root)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, there)
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+        "from farfield.explorer.question import read; from farfield.explorer.reply import reply; "
+        "import farfield.explorer.browser; print(farfield.__file__); print(farfield.check('alibi').condition)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.stdout.splitlines() == [str(tmp_path / "farfield/__init__.py"), "converges if and only if k > 0"], (
+        done.stderr
+    )

@@ -93,7 +93,7 @@ def test_the_map_has_every_file_with_its_sentence(site: Path) -> None:
     for folder in ("src/farfield", "tests", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
             assert path.name == "__init__.py" or f"<code>{path.name}</code>" in text, path
-    assert "Every named encoding: one formula each" in text
+    assert "The named encodings: one formula each" in text
 
 
 def test_the_mathematics_is_set(site: Path) -> None:

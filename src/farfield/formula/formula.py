@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from numbers import Rational, Real
 from typing import TYPE_CHECKING, Any
 
 from farfield.formula import algebras
@@ -31,13 +32,13 @@ MAX_EXPONENT = 1000  # of a constant power
 MAX_EXPANDED = 20_000  # nodes after every sum is written out
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Formula:
     """A checked formula of the bias `r(t)`, or of the weight `b(t) = exp(r(t))` if `weight` is set."""
 
     node: Node
     weight: bool = False
-    source: str = field(default="", compare=False, repr=False)
+    source: str = field(default="", compare=False)
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
@@ -71,7 +72,7 @@ class Formula:
         Args:
             values: for each parameter a number, or a constant as text such as "log(2)/8".
         """
-        for name in values:
+        for name in parameter_table(values):
             self.require(name)
         nodes = {name: constant(value) for name, value in values.items()}
         bound = replace(self, node=substitute(self.node, nodes), source="")
@@ -86,6 +87,9 @@ class Formula:
 
     def __str__(self) -> str:
         return self.text()
+
+    def __repr__(self) -> str:
+        return f"Formula({self.text()!r})"
 
     # The readings; each is a table over the functions of the language.
     def text(self) -> str:
@@ -169,6 +173,13 @@ def parse(text: str, *, weight: bool = False) -> Formula:
     return Formula(node, weight, text)
 
 
+def parameter_table(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The values of parameters that a person gives, by their names; one sentence if it is no table."""
+    if not isinstance(given, Mapping | None):
+        raise ValueError(f'parameters are a table such as {{"k": "1/16"}}, not {str(given)[:40]!r}')
+    return dict(given or {})
+
+
 def constant(value: Fraction | float | int | str) -> Node:
     """The expression of a constant: a number, or a text without t and parameters."""
     if isinstance(value, str):
@@ -176,9 +187,14 @@ def constant(value: Fraction | float | int | str) -> Node:
         if node.free():
             raise FormulaError(f"the value must be a constant, without {', '.join(sorted(node.free()))}", value)
         return node
-    if isinstance(value, float) and not abs(value) < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise FormulaError(f"the value must be one number, or a constant as text, not {type(value).__name__}")
+    if not isinstance(value, Rational) and not abs(value) < float("inf"):
         raise FormulaError(f"the value must be a finite number, not {value}", str(value))
-    exact = Fraction(str(value)) if isinstance(value, float) else Fraction(value)  # 0.1 means one tenth
+    if isinstance(value, Rational):
+        exact = Fraction(int(value.numerator), int(value.denominator))
+    else:
+        exact = Fraction(str(value))  # 0.1 means one tenth
     if max(exact.numerator.bit_length(), exact.denominator.bit_length()) > 4 * MAX_MAGNITUDE:
         raise FormulaError(f"the number is beyond 10**{MAX_MAGNITUDE} or its inverse")
     node = number(exact)

@@ -12,7 +12,7 @@ from farfield.formula.plain_text import text
 from farfield.formula.tree import Node
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sentence:
     """Words and expressions, in the order in which they are read."""
 
@@ -20,6 +20,9 @@ class Sentence:
 
     def __str__(self) -> str:
         return "".join(p if isinstance(p, str) else text(p) for p in self.parts)
+
+    def __repr__(self) -> str:
+        return f"Sentence({str(self)!r})"
 
     def latex(self) -> str:
         """The sentence in LaTeX: words escaped, mathematics between dollar signs."""

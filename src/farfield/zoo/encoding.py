@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from farfield.formula import Formula, parse
+from farfield.formula.formula import parameter_table
 from farfield.zoo.learned import Learned, learned_parameters
 
 Value = Fraction | str | float | int  # a number, or a constant as text where it is irrational: "2**(-1/2)"
@@ -31,7 +32,7 @@ def slopes(heads: int) -> list[Value]:
 class PerHead:
     """A fixed value for each head, from the number of heads and the width of a head."""
 
-    rule: Callable[[int, int], Sequence[Value]]
+    rule: Callable[[int, int], Sequence[Value]] = field(repr=False)
     text: str
 
 
@@ -39,7 +40,7 @@ class PerHead:
 class Fixed:
     """One value for all heads, from the width of a head; None if a person must give it, such as the example."""
 
-    rule: Callable[[int], Value] | None
+    rule: Callable[[int], Value] | None = field(repr=False)
     text: str
     example: str = ""
 
@@ -131,7 +132,7 @@ class Encoding:
                 encoding's own rules.
             width: of one head; Sandwich takes its number of terms from it.
         """
-        given = dict(parameters or {})
+        given = parameter_table(parameters)
         names = () if self.formula is None else self.formula.parameters
         if self.formula is not None:
             require_parameters(self, given)
@@ -160,6 +161,13 @@ class Encoding:
             for row, value in zip(rows, values, strict=True):
                 row[name] = value
         return rows
+
+    def one_head(self, parameters: Mapping[str, Any] | None = None, *, width: int = WIDTH) -> dict[str, Value]:
+        """The parameters of one head: those that differ between heads stay open, and lists of them are refused."""
+        rows = self.heads(None, parameters, width=width)
+        if len(rows) > 1:
+            raise ValueError(f"one value for each parameter is asked for here, not a list for {len(rows)} heads")
+        return rows[0]
 
 
 def require_parameters(encoding: Encoding, names: Iterable[str]) -> None:

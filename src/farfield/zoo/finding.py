@@ -113,7 +113,7 @@ def bound_formula(
     known = find(encoding)
     if known.formula is None:
         raise ValueError(f"{known.name} has no bias r(t), so it has no receptive field of this kind")
-    formula = known.formula.bind(known.heads(None, parameters, width=width)[0])
+    formula = known.formula.bind(known.one_head(parameters, width=width))
     if formula.parameters:
         many, names = len(formula.parameters) > 1, ", ".join(formula.parameters)
         what, them = ("parameters", "them values") if many else ("parameter", "it a value")

@@ -55,6 +55,9 @@ class _Zoo(Mapping[str, Encoding]):
         self._load()
         return len(self._known)
 
+    def __repr__(self) -> str:
+        return f"ENCODINGS({', '.join(self)})"
+
     def _load(self) -> None:
         """Register what installed packages offer, once; a broken one is named in a warning and left out."""
         if self._complete:

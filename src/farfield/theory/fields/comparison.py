@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from flint import arb, ctx
 
 from farfield.formula import Formula
+from farfield.formula.formula import parameter_table
 from farfield.formula.mathml import markup
 from farfield.formula.sentence import Sentence, say
 from farfield.theory.errors import DivergenceError, UndecidedError
@@ -68,6 +69,10 @@ class Comparison:
     def proof(self) -> list[str]:
         """The steps as plain text."""
         return [str(step) for step in self.steps]
+
+    def __str__(self) -> str:
+        steps = (f"{n:4}. {step}" for n, step in enumerate(self.steps, 1))
+        return "\n".join([self.sentence(), *steps, *self.turns()])
 
     def _repr_html_(self) -> str:
         """The comparison and its proof for a notebook."""
@@ -129,7 +134,7 @@ def compare(
         width: of one head, for encodings that depend on it.
         names: what to call the two.
     """
-    each = parameters if isinstance(parameters, tuple) else _shared(a, b, parameters or {})
+    each = parameters if isinstance(parameters, tuple) else _shared(a, b, parameter_table(parameters))
     one, other = (bound_formula(e, given, width=width) for e, given in zip((a, b), each, strict=True))
     names = names or (_name(a, one), _name(b, other))
     if one.is_class or other.is_class:

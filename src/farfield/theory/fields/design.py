@@ -137,7 +137,7 @@ def _one_open_parameter(
     known = find(family)
     if known.formula is None:
         raise ValueError(f"{known.name} has no bias r(t), so there is nothing to design")
-    formula = known.formula.bind(known.heads(None, parameters, width=width)[0])
+    formula = known.formula.bind(known.one_head(parameters, width=width))
     refuse_class(known, formula, "design")
     if len(formula.parameters) != 1:
         if not formula.parameters:

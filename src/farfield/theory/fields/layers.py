@@ -17,6 +17,7 @@ from typing import Any
 from flint import arb, ctx, fmpz, fmpz_poly
 
 from farfield.formula import Formula
+from farfield.formula.formula import parameter_table
 from farfield.theory.errors import UndecidedError
 from farfield.theory.exact.signs import ball
 from farfield.theory.fields.receptive import exact_epsilon, smallest, whole
@@ -82,10 +83,8 @@ def head_formulas(
 ) -> list[tuple[dict[str, Value], Formula]]:
     """The parameters of every head, and its formula; a named encoding without a number of heads has one."""
     known = find(encoding)
-    several = any(isinstance(v, list | tuple) for v in (parameters or {}).values())
-    count = 1 if heads is None and known.parameters and not several else heads
-    if count is None and several:
-        count = len(next(v for v in (parameters or {}).values() if isinstance(v, list | tuple)))
+    lengths = [len(v) for v in parameter_table(parameters).values() if isinstance(v, list | tuple)]
+    count = heads if heads is not None else lengths[0] if lengths else 1 if known.parameters else None
     rows = known.heads(count, parameters, width=width)
     return [(row, bound_formula(encoding, row, width=width)) for row in rows]
 

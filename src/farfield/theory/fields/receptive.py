@@ -154,6 +154,10 @@ class FieldTable:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __str__(self) -> str:
+        rows = (f"{row['epsilon']:>8}  {row['tokens']}" for row in self.json())
+        return "\n".join([f"receptive field of {self.formula}, in tokens for each epsilon", *rows])
+
     def coq(self) -> str:
         """A file for the proof assistant Coq whose theorems are these fields; ValueError says why there is none."""
         return file_text([fields_block(self.formula, self.coq_fields(), self.start)])

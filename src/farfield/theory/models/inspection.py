@@ -68,6 +68,12 @@ class Inspection:
                 total -= self.model.bytes_per_number * (layer.cache_numbers(tokens) - kept)
         return total
 
+    def _repr_html_(self) -> str:
+        """The layers and what is proven of them, for a notebook."""
+        from farfield.theory.models.presentation import html
+
+        return html(self)
+
     def groups(self) -> list[tuple[list[Layer], Answer]]:
         """Layers that are alike, with their common answer, in the order of their first."""
         groups: dict[Any, tuple[list[Layer], Answer]] = {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from farfield.formula.mathml import markup
 from farfield.theory.models.described import LENGTHS, Layer
 from farfield.theory.models.inspection import NAMES, Inspection
 
@@ -39,6 +40,18 @@ def sentences(inspection: Inspection) -> list[str]:
         even = f"; all but {share} of an even spread lies within {inspection.spread:,}" if inspection.spread else ""
         said.append(f"The local layers together reach {inspection.reach:,} tokens, exactly{even}.")
     return said
+
+
+def html(inspection: Inspection) -> str:
+    """The sentence, the table and what is proven, as markup; of an unknown architecture, its fields."""
+    headings, rows = layer_table(inspection)
+    if inspection.model is None:
+        headings, rows = ("field", "value"), [(name, str(v)) for name, v in (inspection.unknown or {}).items()]
+    cells = [f"<th>{markup(heading)}</th>" for heading in headings]
+    body = ["".join(f"<td>{markup(cell)}</td>" for cell in row) for row in rows]
+    table = "".join(f"<tr>{row}</tr>" for row in ("".join(cells), *body))
+    told = "".join(f"<p>{markup(line)}</p>" for line in (*sentences(inspection), *inspection.notes))
+    return f"<p>{markup(inspection.sentence)}</p><table>{table}</table>{told}"
 
 
 def cache_rows(inspection: Inspection) -> list[tuple[str, ...]]:

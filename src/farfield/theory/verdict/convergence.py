@@ -8,7 +8,7 @@ with open parameters gets a decision tree over the signs that matter (regions.py
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class Verdict:
     verdict: str  # "converges", "diverges", "undecided", "not-applicable"
     condition: ParameterCondition | None = None  # for open parameters
     steps: tuple[Sentence, ...] = ()  # the proof
-    certificate: dict[str, Any] | None = None
+    certificate: dict[str, Any] | None = field(default=None, repr=False)
     horizon: Horizon | None = None
     start: int = 0
     proven: tuple[str, ...] = ()  # what the checker has proven, for all distances
@@ -74,6 +74,9 @@ class Verdict:
         left = build.applied("b" if formula.weight else "r")
         said = self.verdict if self.condition is None else self.condition.sentence
         return say(build.relation(left, "=", formula.node), ": ", said)
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.headline}", *(f"{n:4}. {step}" for n, step in enumerate(self.steps, 1))])
 
     def latex(self) -> str:
         """The verdict and its proof as LaTeX."""
