@@ -14,10 +14,21 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from farfield.commands.options import Flag, Formula, Json, SetParameters, Slopes, Whole, WholeOrNone, numbered, values
+from farfield.commands.options import (
+    Flag,
+    Formula,
+    Json,
+    SetParameters,
+    Slopes,
+    Whole,
+    WholeOrNone,
+    numbered,
+    one_format,
+    values,
+)  # fmt: skip
 from farfield.commands.proofs import ProofFile, proof_text
 from farfield.commands.tables import fitting
-from farfield.theory.fields.receptive import EPSILONS, exact_epsilon
+from farfield.theory.fields.receptive import EPSILONS, exact_epsilon, whole
 from farfield.theory.fields.summary import HeadSummary, Summary, fields, shown_number
 from farfield.theory.verdict.convergence import BUDGET, Verdict, check
 from farfield.zoo import Encoding, find
@@ -84,6 +95,10 @@ def check_command(
         raise ValueError(f"the time must be more than 0 and at most 86400 seconds, not {seconds:g}")
     if (train_length is None) != (test_length is None):
         raise ValueError("the leak needs both lengths: --train-length 512 --test-length 9216")
+    if context is not None:
+        whole(context, "context")
+    whole(width, "width of a head")
+    one_format(latex=latex, json=as_json)
     named = find(encoding, weight=weight)
     given = values(parameters)
     if slopes is not None:

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from farfield.nn.attention.dispatch import compute
-from farfield.nn.attention.flash.short import SHORT, TINY, plain
-from farfield.nn.attention.kept import KeptBias, dense_mask, kept_of, tiny_mask
+from farfield.nn.attention.flash.plain import plain
 from farfield.nn.attention.operators import call_operator, is_traced
 from farfield.nn.attention.problem import Problem
 from farfield.nn.attention.validation import Implementation, Windows, check_bias, check_call, chosen_implementation
@@ -104,8 +103,8 @@ def attention(
     """
     usual = dtype is None and mask is None and sink is None and softcap is None and implementation is None
     if usual and bias is not None and not return_lse and not is_traced():
-        ready = _ready(q, k, v, bias, window)
-        if ready is not None and (short := plain(q, k, v, ready, scale)) is not None:
+        short = plain(q, k, v, bias, window, scale)
+        if short is not None:
             return short
     check_call(q, k, v, bias, mask, dtype, sink, softcap)
     chosen = chosen_implementation(implementation, q.device)
@@ -127,47 +126,3 @@ def attention(
                           vector.requires_grad)  # fmt: skip
         out, lse = compute(problem, chosen)
     return (out.to(kind), lse) if return_lse else out.to(kind)
-
-
-def _ready(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, window: Windows) -> Tensor | None:
-    """The mask of a short call, or of one query, on a CPU: kept from an equal call before, made now, or None.
-
-    That the tensors fit together was checked when the mask was made: the key holds all that was checked.
-    """
-    if not q.is_cpu or not (window is None or type(window) is int) or k.dim() != 4:
-        return None
-    n = k.shape[2]
-    if n > SHORT and q.shape[2] > 1:
-        return None
-    if n <= TINY and bias.requires_grad and q.dtype == bias.dtype == torch.float32:
-        check_call(q, k, v, bias, None, None)
-        windows_of(window, q.shape[1], n)  # refuses what is none
-        check_bias(bias, n)
-        return tiny_mask(bias, q.shape[2], n, window)
-    found = kept_of(bias)
-    if found is None:
-        return None
-    kept, base = found
-    key = (q.shape, k.shape, v.shape, bias.shape, bias.storage_offset(), q.dtype, k.dtype, v.dtype, window)
-    mask = kept.masks.get(key)
-    if mask is None:
-        check_call(q, k, v, bias, None, None)
-        windows = windows_of(window, q.shape[1], n)
-        if n > SHORT:
-            return _line(q, bias, windows, kept, base)
-        check_bias(bias, n)
-        mask = dense_mask(bias[:, :n].to(torch.promote_types(q.dtype, torch.float32)), q.shape[2], windows)[None]
-        kept.keep(key, mask)
-    return mask
-
-
-def _line(q: Tensor, bias: Tensor, windows: list[int], kept: KeptBias, base: Tensor) -> Tensor | None:
-    """The mask of one query, a view of what is kept; None where a window makes pieces faster, or it is no such bias."""
-    n = bias.shape[1]
-    whole = base.dim() == 2 and base.shape[0] == bias.shape[0] and bias.storage_offset() == base.storage_offset()
-    if min(windows) < n or not whole or base.stride() != bias.stride() or bias.dtype != torch.float32:
-        return None
-    if base.shape not in kept.good:
-        check_bias(base, base.shape[1])
-        kept.good.add(base.shape)
-    return kept.line(base)[None, :, None, base.shape[1] - n :]

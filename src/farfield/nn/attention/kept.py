@@ -2,14 +2,14 @@
 
 Short calls are ruled by what happens around the kernel, not in it. A fixed bias is usually a part of one vector that a
 module keeps (`Bias`), so what was made of that vector is found again by the vector itself: by identity and version,
-never by address. Nothing is kept of a bias that is learned.
+never by address alone. Nothing is kept of a bias that is learned, nor of a parameter, which optimizers and averages may
+write to behind that version (`.data`).
 
 Shapes: H heads, T distances, M queries, N keys.
 """
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
@@ -23,16 +23,11 @@ if TYPE_CHECKING:
 MASKS = 16  # kept for one bias; the oldest goes first
 
 
-def _version(x: Tensor) -> int:
-    """How often a tensor was written to."""
-    return x._version
-
-
 class KeptBias:
     """What was made of one vector."""
 
     def __init__(self, base: Tensor) -> None:
-        self.version = _version(base)
+        self.version = base._version  # how often it was written to
         self.masks: dict[Hashable, Any] = {}
         self.good: set[Hashable] = set()  # parts that were looked through and hold numbers
         self._line: Tensor | None = None
@@ -56,13 +51,13 @@ _kept: dict[int, KeptBias] = {}
 
 def kept_of(bias: Tensor) -> tuple[KeptBias, Tensor] | None:
     """What is kept of the vector that this bias is a part of, and the vector; None if it may change unnoticed."""
-    if bias.requires_grad or bias.is_inference():
-        return None
     base = bias._base
     if base is None:
         base = bias
     kept = _kept.get(id(base))
-    if kept is None or kept.base() is not base or kept.version != _version(base):
+    if kept is None or kept.base() is not base or kept.version != base._version:  # type: ignore[union-attr]
+        if bias.requires_grad or base.is_inference() or type(base) is not Tensor:
+            return None
         kept = _kept[id(base)] = KeptBias(base)
     return kept, base
 
@@ -77,21 +72,6 @@ def dense_mask(bias: Float[Tensor, "H N"], queries: int, windows: list[int]) -> 
     size = line.shape[1]
     # with the queries from last to first, entry (i, j) is line[i + j]
     return line.as_strided((heads, queries, keys), (size, 1, 1)).flip(1)
-
-
-def tiny_mask(bias: Float[Tensor, "H T"], queries: int, keys: int, window: int | None) -> Float[Tensor, "1 H M N"]:
-    """The same for a learned bias and a few keys, with torch's own gradient: cheaper there than one of ours."""
-    distance, hidden = _distances(queries, keys, window)
-    found = bias.gather(1, distance.expand(len(bias), -1))  # its gradient is a sum by distance too, in fixed order
-    return found.view(1, len(bias), queries, keys).masked_fill(hidden, float("-inf"))
-
-
-@functools.lru_cache(maxsize=64)
-def _distances(queries: int, keys: int, window: int | None) -> tuple[Tensor, Tensor]:
-    """The distance of each pair, and which pairs may not look at each other."""
-    place = torch.arange(keys)
-    t = place[keys - queries :, None] - place
-    return t.clamp(min=0).view(1, -1), (t < 0) | (t >= (keys if window is None else window))
 
 
 def sums_by_distance(x: Float[Tensor, "H M N"]) -> Float[Tensor, "H N"]:

@@ -105,7 +105,7 @@ def check_bias(bias: Tensor, keys: int) -> None:
     if not float(given.amax()) < float("inf"):  # NaN if any is NaN
         head, t = next(iter((~(given < float("inf"))).nonzero().tolist()))
         raise ValueError(
-            f"the bias of head {head} at distance {t} is {float(bias[head, t])}; "
+            f"the bias of head {head} at distance {t} is {float(given[head, t])}; "
             "it must be a number, or minus infinity to hide a key"
         )
 

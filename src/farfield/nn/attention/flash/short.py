@@ -1,8 +1,7 @@
 """Short calls on a CPU: one kernel call with a small dense mask, because pieces and Python would cost more.
 
-A fixed bias goes straight to torch's scaled_dot_product_attention, with a mask kept by length, and so does a learned
-one of a few keys; the gradient is torch's own. With a longer learned bias, a sink, a soft cap or a gradient of the
-log-sum-exp, all weights are computed again in the backward pass, at once.
+With nothing but a fixed bias, or a learned one of a few keys, `plain.py` has done it already. With a longer learned
+bias, a sink, a soft cap or a gradient of the log-sum-exp, all weights are computed again in the backward pass, at once.
 
 Shapes: B samples, H query heads, Hk key heads, M queries, N keys, D width of a head.
 """
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.nn.attention.kept import dense_mask, sums_by_distance
 from farfield.nn.attention.problem import Problem
@@ -24,25 +22,12 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 SHORT = 384  # keys, up to which this is no slower than pieces
-TINY = 32  # keys, up to which torch's own gradient of a learned bias is cheaper than ours
 _forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
 
 def is_short(problem: Problem) -> bool:
     """Whether one call is best."""
     return problem.mask is None and problem.k.shape[2] <= SHORT
-
-
-def plain(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float | None) -> Tensor | None:
-    """The output for a ready mask; None if NaN or infinity in a token may have reached the rows before it."""
-    if q.shape[1] != k.shape[1]:
-        k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
-    if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1:  # torch's flash kernel would not take them
-        q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
-    out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
-    if (q.shape[2] > 1 or mask.requires_grad) and not math.isfinite(out.detach().sum().item()):
-        return None
-    return out
 
 
 def short(problem: Problem) -> tuple[Float[Tensor, "B H M D"], Float[Tensor, "B H M"]]:
