@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from fractions import Fraction
@@ -106,13 +105,13 @@ class Encoding:
                 return parameter.given
         return SLOPE.given if name == "k" and (not self.parameters or self.name == self.text) else None
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: Any) -> Any:
         """A named encoding travels to other processes by its name: its rules may be functions without one."""
         from farfield.zoo import ENCODINGS, find
 
         if ENCODINGS.get(self.name) == self:
             return find, (self.name,)
-        return copyreg.__newobj__, (type(self),), dict(self.__dict__)
+        return super().__reduce_ex__(protocol)
 
     def with_rule(self, parameter: Parameter) -> Encoding:
         """The same formula, whose heads get one parameter in another way."""
