@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import sys
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnknownCommandError, UnusedCliTokensError
 
 from farfield import __version__
 
@@ -111,8 +112,28 @@ def _sentence(error: CycloptsError) -> str:
             from farfield.training.settings import mistake
 
             return mistake(error.__cause__, "the options")
-    command = " ".join(["farfield", *(error.command_chain or ())])
-    return f"{' '.join(str(error).split())} See '{command} --help'."
+    verb = next(iter(error.command_chain or ()), "")
+    return f"{_words(error, verb).rstrip('.')}. See '{f'farfield {verb}'.strip()} --help'."
+
+
+def _words(error: CycloptsError, verb: str) -> str:
+    """What is wrong with the command line, and what to type instead where that can be told."""
+    first = next(iter(error.unused_tokens or ()), "")
+    if isinstance(error, UnusedCliTokensError):
+        value = "=" in first and verb in ("check", "design", "window", "train", "replace")
+        return f"{first[:60]!r} is one word too many" + (f": a value is given with --set {first[:60]}" if value else "")
+    if isinstance(error, UnknownCommandError) and _is_encoding(first):
+        return f"{first[:60]!r} is no command; to judge it, type: farfield check {shlex.quote(first[:60])}"
+    return " ".join(str(error).split())
+
+
+def _is_encoding(text: str) -> bool:
+    from farfield.zoo import find
+
+    try:
+        return bool(find(text))
+    except ValueError:
+        return False
 
 
 def _missing(error: ImportError) -> str:

@@ -36,7 +36,7 @@ COMMANDS = [
     (["check", "alibi", "--set", "k"], "NAME=VALUE"), (["check", "alibi", "--set", "=1"], "NAME=VALUE"),
     (["check", "alibi", "--set", "k="], "NAME=VALUE"), (["check", "alibi", "--set", "z=1"], "'z'"),
     (["check", "alibi", "--set", "k=abc"], "constant"), (["check", "alibi", "--set", "k=1/0"], ""),
-    (["check", "alibi", "--set", "k=0,1"], ""), (["check", "alibi", "--heads", "0"], "heads"),
+    (["check", "alibi", "--set", "k=0,1"], "one value here, not 2"), (["check", "alibi", "--heads", "0"], "heads"),
     (["check", "alibi", "--heads", "-3"], "heads"), (["check", "alibi", "--heads", "many"], "many"),
     (["check", "alibi", "--epsilon", "5"], "epsilon"), (["check", "alibi", "--epsilon", "0"], "epsilon"),
     (["check", "alibi", "--epsilon", "1%"], "epsilon"), (["check", "alibi", "--epsilon", "small"], "epsilon"),
@@ -108,6 +108,38 @@ FOLDERS = [  # of the verbs that read a folder; those below lie in the current o
     (["generate", "./nothing", "--prompt-file", "no.txt"], "'no.txt' cannot be read: No such file or directory."),
     (["explore", "--static", "text"], "text"), (["speed", "--windows", "a"], "whole numbers"),
     (["speed", "--preset", "tiny", "--device", "tpu9"], "no device 'tpu9'"),
+    (["speed", "--preset", "huge"], ", tiny (in the options)."),
+    (["replace", "bloom", "--encoding", "alibi", "--out", "o", "--device", "tpu9"], "no device 'tpu9'"),
+    (["window", "-a*t", "--heads", "3", "--set", "a=1,2"], "2 values for 3 heads"),
+    (["window", "-a*t", "--heads", "2", "--set", "a=1,,2"], "a has 3 values"),
+    (["train", "--encoding", "-a*t", "--set", "a=1,2,3", "--preset", "tiny", "--out", "o"], "3 values for 2 heads"),
+    (["check", "alibi", "k=0.5"], "--set k=0.5"), (["train", "alibi", "--out", "o"], "'alibi' is one word too many."),
+    (["alibi"], "farfield check alibi"), (["-2*log(t+1)"], "farfield check '-2*log(t+1)'"),
+    (["check", "alibi+type1"], "'alibi' is the name of an encoding"),
+    (["check", "sinusoidal+alibi+type1"], "it has no formula"),
+    (["check", "alibi", "--set", "k=1", "--set", "k=2"], "'k' twice"), (["check", "alibi", "--width", "0"], ">= 1"),
+    (["check", "alibi", "--context", "-5"], "context must be a whole number >= 1"),
+    (["check", "alibi", "--latex", "--json"], "--latex and --json"), (["check", "alibi", "--head", "3"], "--heads"),
+    (["compare", "alibi", "type1", "--csv", "--latex"], "choose one"),
+    (["check", "alibi", "--eps", "0.1"], "--epsilon"),
+    (["compare", "alibi,type1"], "farfield compare alibi type1"), (["check", "alibi", "--epsilon", "0,01"], "0.01"),
+    (["check", "alibi", "--set", "k=1/2 1/4"], "operator"), (["check", "alibi", "--set", "k:0.5"], "k=0.1"),
+    (["check", "rope", "--coq", "rope.v"], "does not apply"),
+    (["check", "alibi", "--coq", "no/x.v"], "cannot be written"),
+    (["check", "alibi", "--time", "nan"], "at most 86400 seconds"), (["check", "-2*log(1+distance)"], "called t"),
+    (["check", "-2*log(t+1)", "--weight"], "a negative weight"), (["check", "-k*t, k=0.5"], "--set"),
+    (["compare", "alibi", "gpt2"], "farfield inspect"), (["compare", "alibi", "type1", "--context", "0"], ">= 1"),
+    (["compare", "alibi", "type1", "--figure", "nowhere/x.pdf"], "nowhere does not exist"),
+    (["design", "alibi", "4096"], "--reach"), (["design", "alibi", "--reach", "4k"], "whole number, not '4k'. See"),
+    (["design", "kerple-log", "--reach", "512"], "give all but one a value"), (["zoo", "--jsn"], "--json"),
+    (["design", "alibi", "--reach", "64", "--heads", "4", "--shortest", "99"], "must not exceed"),
+    (["window", "alibi", "--logit-bound", "inf"], "such as 5"), (["window", "kerple-log"], "such as p = 1/16"),
+    (["inspect", "bloom", "--length", "0"], "at least 2"), (["explore", "--seconds", "nan"], "up to 3600"),
+    (["train", "--encoding", "alibi"], "--out"), (["train", "--encoding", "alibi", "--heads", "5", "--out", "o"], "96"),
+    (["train", "--encoding", "alibi", "--out", "o", "--precision", "fp16"], "'bfloat16'"),
+    (["train", "--encoding", "alibi", "--out", "o", "--log-to", "mlflow"], "tensorboard, trackio, wandb"),
+    (["study", "--encodings", "alibi,alibi"], "twice"), (["speed", "--windows", "16;32"], "commas"),
+    (["needle", "bloom", "--distances", "3,3.5"], "whole numbers"), (["evaluate", "bloom", "--split", "x"], "valid"),
     (["compare", "fox", "alibi"], "low, high"), (["check", "alibi", "--coq", "a b.v"], "'a b.v'"),
     (["window", "bloom", "--epsilon", "0"], "strictly between"),
     (["design", "fox", "--reach", "64"], "class of biases"),
@@ -132,7 +164,7 @@ def said(capsys, arguments):
 
 @pytest.mark.hostile("what people mistype", 0)
 def test_there_are_many():
-    assert len(FORMULAS) + len(COMMANDS) + len(FOLDERS) >= 190
+    assert len(FORMULAS) + len(COMMANDS) + len(FOLDERS) >= 250
 
 
 @pytest.mark.parametrize(("text", "part"), FORMULAS, ids=[repr(text[:20]) for text, _ in FORMULAS])

@@ -113,6 +113,28 @@ def test_no_cell_is_ever_cut(columns):
             assert any(word.strip(":") == cell for word in words), (cell, words)
 
 
+def test_compare_says_how_far_it_is(monkeypatch, capsys, tmp_path):
+    from farfield.commands import compare
+
+    said = []
+
+    @contextlib.contextmanager
+    def progress(first, quiet):
+        assert not quiet
+        yield lambda label, done, total: said.append((label, done, total))
+
+    with monkeypatch.context() as patch, contextlib.suppress(SystemExit):
+        patch.setattr(compare, "progress", progress)
+        main(["compare", "-t", "-t/2", "-sqrt(t)", "--figure", str(tmp_path / "a.svg")])
+    steps = [("receptive field", 3), ("curve", 3), ("pair", 3)]
+    assert said == [(f"{what} {i + 1} of {n}", i, n) for what, n in steps for i in range(n)]
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in a terminal
+    capsys.readouterr()
+    with contextlib.suppress(SystemExit):
+        main(["compare", "-t", "-t/2", "-sqrt(t)"])
+    assert " of 3" in capsys.readouterr().err
+
+
 def test_percentages():
     assert percent(0.0123, 0.001, sign="+") == "+1.23% ± 0.10%"
     assert percent(9.4567, 0.66) == "946% ± 66%"

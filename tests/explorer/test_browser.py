@@ -191,7 +191,7 @@ def test_a_curve_can_be_hidden_and_colours_stay(page, explorer):
     [
         ("#f=inverse", "the sum diverges, so there is no receptive field"),
         ("#f=rope", "no bias r(t), so the theorem says nothing about it"),
-        ("#f=-log(t", "the formula is not understood"),
+        ("#f=-log(t", "no verdict: expected ')' to close log("),
         ("#f=alibi&epsilon=5", "epsilon must lie strictly between 0 and 1, not 5"),
         ("#f=-log(1%2Bt)**1.0001", "it converges; whether"),
         ("#f=weight: abs(sin(t))**t", "undecided, so no receptive field is known"),
@@ -214,7 +214,8 @@ def test_a_wrong_setting_is_said_at_the_setting(page, explorer):
     expect(page.locator("#epsilon")).to_have_attribute("aria-invalid", "true")
     expect(entry(page).locator(".badge")).to_have_text("converges")  # the verdict needs no epsilon
     expect(page.locator("#figure-weights svg path").first).to_be_attached()
-    page.locator("#epsilon").fill("0.1")
+    expect(card(page).locator(".table .note")).to_have_count(1)  # said once
+    page.locator("#epsilon").fill("1e−1")  # with the sign that texts have
     page.locator("#epsilon").press("Enter")
     expect(page.locator("#settings-wrong")).to_be_hidden()
     expect(entry(page).locator(".reach")).to_contain_text("590 tokens")
@@ -285,6 +286,8 @@ def test_numbers_that_came_before_a_cut_off_stay(page, explorer):
     visit(page, explorer, "#f=type1-paper")
     expect(card(page).locator("tbody td")).to_have_text(["2", "cut off"])
     expect(card(page).locator(".table .note")).to_contain_text("cut off")
+    said = "it converges; at epsilon 0.01 its receptive field is not known: the work was cut off."
+    expect(entry(page).locator(".reach")).to_have_text(said)
     expect(page.locator("#figure-receptive-field svg")).to_have_attribute("aria-label", re.compile("2 tokens at 0.5"))
 
 
@@ -293,6 +296,8 @@ def test_a_server_that_has_left_is_said(page, explorer):
     page.route("**/api/**", lambda route: route.abort())
     formula(page).fill("-sqrt(t)")
     expect(entry(page).locator(".error")).to_contain_text("is `farfield explore` still running?")
+    drawn = page.locator("#figure-receptive-field svg")
+    expect(drawn).to_have_attribute("aria-label", re.compile("no verdict: nobody answered"))
 
 
 # ------------------------------------------------------------------------------------------------ slider and effect

@@ -147,3 +147,12 @@ def test_rank_correlation_is_spearmans():
     assert rank_correlation([1, 2], [3, 4]) is None
     assert rank_correlation([1, 1, 1], [3, 4, 5]) is None
     assert ranks([3.0, 1.0, 3.0]).tolist() == [2.5, 1.0, 2.5]
+
+
+@pytest.mark.parametrize("level", ["nan", "0", "-1", "inf"])
+def test_a_level_that_judges_nothing_is_refused_before_a_model_is_read(level, capsys):
+    from farfield.cli import main
+
+    with pytest.raises(SystemExit):
+        main(["evaluate", "no-such-run", "--level", level])
+    assert "it must be a positive number, such as 0.02 for 2 %" in capsys.readouterr().err

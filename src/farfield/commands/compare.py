@@ -25,6 +25,7 @@ from farfield.commands.options import (
     Whole,
     WholeOrNone,
     numbered,
+    one_format,
     progress,
     values,
 )  # fmt: skip
@@ -80,6 +81,7 @@ def compare_command(
         exact_epsilon(e)
     if context is not None:
         whole(context, "context")
+    one_format(csv=csv, latex=latex, json=as_json)
     given = values(parameters)
     shown = [_member(name, given, heads, head) for name in encodings]
     _refuse_unused(given, encodings)

@@ -52,6 +52,8 @@ def inspect_command(
     """
     from farfield.data.configurations import configuration_of
 
+    if length < 2:
+        raise ValueError(f"a length of {length} was given; it must be at least 2")
     config = configuration_of(model)
     measured = None
     if weights:
@@ -75,8 +77,6 @@ def _measured(model: str, corpus: str | None, tokenizer: str | None, length: int
     from farfield.measure.loading import load_model, load_text
     from farfield.measure.logits import largest_logits
 
-    if length < 2:
-        raise ValueError(f"a length of {length} was given; it must be at least 2")
     subject = load_model(model, device=device)
     text = load_text(subject, corpus, split="train", tokens=length, segment=length, tokenizer=tokenizer)
     return largest_logits(subject, text, min(length, text.span, subject.longest or length))

@@ -136,12 +136,35 @@ def numbered(steps: Sequence[str]) -> Table:
 def values(given: list[str] | None) -> dict[str, str]:
     """The parameters of --set k=0.1."""
     parameters: dict[str, str] = {}
+    for name, several in head_values(given).items():
+        if isinstance(several, list):
+            raise ValueError(
+                f"--set gives {name} one value here, not {len(several)}; values for each head are taken by window, "
+                "train and replace, and those of k by check --slopes"
+            )
+        parameters[name] = several
+    return parameters
+
+
+def head_values(given: list[str] | None) -> dict[str, str | list[str]]:
+    """The parameters of --set k=0.1, or of --set k=1/2,1/4 with one value for each head."""
+    parameters: dict[str, str | list[str]] = {}
     for one in given or []:
         name, equals, value = one.partition("=")
         if not equals or not name.strip() or not value.strip():
             raise FormulaError("--set takes NAME=VALUE, for example --set k=0.1", one)
-        parameters[name.strip()] = value.strip()
+        if name.strip() in parameters:
+            raise ValueError(f"--set gives {name.strip()!r} twice; give each parameter one value")
+        parts = [part.strip() for part in re.split(r",(?![^(]*\))", value)]  # max(1, 2) is one value
+        parameters[name.strip()] = parts if len(parts) > 1 else parts[0]
     return parameters
+
+
+def one_format(**chosen: bool) -> None:
+    """One sentence if more than one format of the output was asked for."""
+    given = [f"--{name}" for name, wanted in chosen.items() if wanted]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} are two formats of one output; choose one")
 
 
 def whole_numbers(option: str, text: str) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from farfield.commands.options import Formula, Learn, SetParameters, Slopes, values
+from farfield.commands.options import Formula, Learn, SetParameters, Slopes, head_values
 from farfield.data import durable
 from farfield.zoo import find
 from farfield.zoo.head_parameters import chosen_parameters, said_slopes
@@ -20,6 +20,7 @@ def replace_command(
     learn: Learn = None,
     slopes: Slopes = None,
     shared_bias: bool = True,
+    device: str = "cpu",
 ) -> None:
     """Take a model's own positions out, put the bias of a formula in, and save it. It must then be trained further.
 
@@ -28,23 +29,26 @@ def replace_command(
             GPT-NeoX, BLOOM, MPT or Falcon.
         encoding: A name from the zoo (`farfield zoo`) or a formula such as "-k*t".
         out: The folder to write; `farfield evaluate`, `generate` and `train --from` take it.
-        parameters: A parameter of the formula, as NAME=VALUE; may be repeated.
+        parameters: A parameter of the formula, as NAME=VALUE, or one value for each head: a=1,2,4,8; may be repeated.
         learn: Parameters that each head learns, with the range in which the heads start and, after "in", bounds:
             "a=0:2, p=0.5:1.5 in 0.01:3".
         slopes: What k is: alibi (the default), learned (starting at ALiBi's), or one for each head: 1/2,1/4,1/8,1/16.
         shared_bias: One set of learned parameters for all layers, or one for each.
+        device: Where the model is held meanwhile: cpu, cuda, cuda:1, ...
     """
     named = find(encoding)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{str(out)!r} exists already: choose another --out.")
     from farfield.nn.decoder.replaced import family_of_model
     from farfield.nn.decoder.replaced import replace as replaced
+    from farfield.training.devices import chosen_device
     from farfield.training.pretrained import load_network, quiet_transformers
 
-    network, _ = load_network(model)
+    place = chosen_device(device)
+    network = load_network(model)[0].to(place)
     family_of_model(network)
     heads = network.config.num_attention_heads
-    given = chosen_parameters(named, heads, values(parameters), learn, slopes)
+    given = chosen_parameters(named, heads, head_values(parameters), learn, slopes)
     made = replaced(network, encoding, parameters=given, shared=shared_bias)
     out.mkdir(parents=True, exist_ok=True)
     with quiet_transformers():

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from farfield.commands.options import Flag, Json, Learn, SetParameters, Slopes, values
+from farfield.commands.options import Flag, Json, Learn, SetParameters, Slopes, head_values
 from farfield.training.processes import leave_group
 from farfield.training.run import read_settings, train
 from farfield.training.settings import Settings, settings_from
@@ -38,7 +38,7 @@ def train_command(
 
     Args:
         settings: What decides the result: each of its fields is an option.
-        parameters: A parameter of the formula, as NAME=VALUE; may be repeated.
+        parameters: A parameter of the formula, as NAME=VALUE, or one value for each head: a=1,2,4,8; may be repeated.
         learn: Parameters that each head learns, with the range in which the heads start and, after "in", bounds:
             "a=0:2, p=0.5:1.5 in 0.01:3". Without bounds a range on one side of 0 stays there; "in -inf:inf" frees it.
             One set for all layers, or with --no-shared-bias one for each.
@@ -58,7 +58,7 @@ def train_command(
         known = read_settings(resume) if resume is not None and not settings.encoding else settings
         if not known.encoding:
             raise ValueError("--set, --learn and --slopes belong to a formula: give --encoding too.")
-        chosen = chosen_parameters(find(known.encoding), known.heads, values(parameters), learn, slopes)
+        chosen = chosen_parameters(find(known.encoding), known.heads, head_values(parameters), learn, slopes)
         settings = settings.model_copy(update={"parameters": Settings(parameters=chosen).parameters})
     if resume is not None:
         if out not in (None, resume):

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from farfield.commands.options import Formula, Json, SetParameters, Whole, WholeOrNone, values
+from farfield.commands.options import Formula, Json, SetParameters, Whole, WholeOrNone, head_values
 from farfield.commands.tables import fitting
 from farfield.theory.budget import answer_in_time
 from farfield.theory.fields.receptive import digits
@@ -42,14 +42,14 @@ def window_command(
         context: Windows for texts of at most this many tokens (divergent encodings need it); without it, for every
             length.
         width: Width of one head, for encodings that depend on it.
-        parameters: Give a parameter its value, as NAME=VALUE; may be repeated.
+        parameters: Give a parameter its value, as NAME=VALUE, or one for each head: k=1/2,1/4; may be repeated.
         as_json: Print one JSON object.
     """
     if is_model(encoding):
         _of_model(encoding, logit_bound, epsilon, as_json)
         return
     found = find(encoding)
-    given: dict[str, Any] = dict(values(parameters))
+    given = head_values(parameters)
     screen = Console(stderr=True)
     with answer_in_time(), screen.status("adding up the weights of each head"):
         result = windows(found, epsilon, logit_bound, heads, context=context, width=width, parameters=given)

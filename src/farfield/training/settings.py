@@ -221,7 +221,8 @@ def preset_settings(preset: str, **changes: Any) -> Settings:
     try:
         return Settings(preset=preset, **given)
     except ValidationError as error:
-        raise ValueError(mistake(error, f"the options over the preset {preset}")) from None
+        where = f"the options over the preset {preset}" if preset in PRESETS else "the options"
+        raise ValueError(mistake(error, where)) from None
 
 
 def settings_from(fields: Any, where: str) -> Settings:

@@ -126,3 +126,8 @@ def _suggest(key: str, text: str) -> None:
     near = difflib.get_close_matches(key[:40], ENCODINGS, 1, cutoff=0.7)
     if near:
         raise FormulaError(f"there is no encoding {key[:40]!r}; did you mean '{near[0]}'?", text)
+    inside = [word for word in re.findall(r"\w+", key) if word in ENCODINGS] if re.search(r"[-+*(]", key) else []
+    if inside:
+        own = ENCODINGS[inside[0]].text
+        write = f"write its formula, {own}" if own else "and it has no formula"
+        raise FormulaError(f"'{inside[0]}' is the name of an encoding, which is no part of a formula: {write}", text)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, LlamaConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.utils import logging
@@ -122,6 +123,38 @@ def test_without_a_bias_one_layer_does_not_see_the_order(name):
     assert (biased(mixed).logits[:, -1] - biased(IDS).logits[:, -1]).abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("name", MODELS)
+@torch.no_grad()
+def test_a_file_names_its_tensors_as_the_family_does(name, tmp_path):
+    """So that every version of transformers that reads the family's files reads ours, too."""
+    model = made(name)
+    new = replace(model, FORMULA)
+    model.save_pretrained(tmp_path / "old")
+    new.save_pretrained(tmp_path / "new")
+    old, own = (load_file(tmp_path / kind / "model.safetensors") for kind in ("old", "new"))
+    assert own.keys() == {key for key in old if not key.endswith("wpe.weight")}
+    again = AutoModelForCausalLM.from_pretrained(tmp_path / "new").eval()
+    again.save_pretrained(tmp_path / "again")
+    assert load_file(tmp_path / "again" / "model.safetensors").keys() == own.keys()
+    assert torch.equal(again(IDS).logits, new(IDS).logits)
+
+
+@torch.no_grad()
+def test_either_name_of_a_tensor_is_read(tmp_path):
+    """GPT-NeoX's last layer is `embed_out` in transformers 5.0, and `lm_head` in later versions."""
+    new = replace(made("gpt_neox"), FORMULA)
+    new.save_pretrained(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    (last,) = (key for key in tensors if key.startswith(("embed_out", "lm_head")))
+    own = next(key for key in new.state_dict() if key.startswith(("embed_out", "lm_head")))
+    for written in {"embed_out.weight", own}:
+        rest = {key: value for key, value in tensors.items() if key != last}
+        save_file({**rest, written: tensors[last]}, tmp_path / "model.safetensors", metadata={"format": "pt"})
+        again, report = AutoModelForCausalLM.from_pretrained(tmp_path, output_loading_info=True)
+        assert not report["missing_keys"]
+        assert torch.equal(again.eval()(IDS).logits, new(IDS).logits)
+
+
 @pytest.mark.parametrize("name", ["llama", "gpt2", "mpt"])
 def test_what_is_learned_learns_and_is_kept(name, tmp_path):
     encoding = Encoding("-a*log(1 + p*t)", learn={"a": (0, 2), "p": "0.5:1.5 in 0.01:3"})
@@ -198,6 +231,11 @@ def test_the_command_and_what_follows_it(tmp_path, capsys):
     assert "must be trained further" in said
     assert call("replace", tmp_path / "old", "--encoding", "-k*t", "--out", tmp_path / "new") == 2
     assert "exists already" in capsys.readouterr().err
+    heads = ["--set", "a=1/2,1/4,max(1/8, 1/9),0", "--device", "cpu"]
+    assert call("replace", tmp_path / "old", "--encoding", "-a*t", "--out", tmp_path / "own", *heads) == 0
+    own = AutoModelForCausalLM.from_pretrained(tmp_path / "own").farfield_bias
+    assert own(3)[:, 1].tolist() == [-0.5, -0.25, -0.125, 0]
+    capsys.readouterr()
     text = ["--corpus", tmp_path / "text.txt", "--split", "train", "--quiet", "--json"]
     assert call("evaluate", tmp_path / "new", "--lengths", "16,32", *text) == 0
     assert json.loads(capsys.readouterr().out)

@@ -25,10 +25,12 @@ async function get(path, fields = [], how = {}) {
     data = await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("the explorer does not answer: is `farfield explore` still running?");
+    const words = "the explorer does not answer: is `farfield explore` still running?";
+    throw Object.assign(new Error(words), { unanswered: true });
   }
   if (!response.ok) {
-    throw Object.assign(new Error(data.error || "no answer"), { pointer: data.pointer, late: response.status === 504 });
+    const kind = { late: response.status === 504, unanswered: response.status === 503 };
+    throw Object.assign(new Error(data.error || "no answer"), { pointer: data.pointer, ...kind });
   }
   return data;
 }

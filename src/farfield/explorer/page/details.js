@@ -77,7 +77,7 @@ export class Details {
     const { fields, window, drawn } = encoding.parts;
     const row = (e) => el("tr", { class: e === state.epsilon ? "chosen" : null }, el("th", { scope: "row" }, e),
       el("td", { title: encoding.rows.find((r) => r.epsilon === e)?.exact ?? null }, encoding.field(e)));
-    const notes = [fields.error?.message, encoding.rows.length ? fields.data?.why : null, fields.data?.law ? `as epsilon goes to 0: ${fields.data.law}` : null];
+    const notes = [fields.error && (encoding.rows.length || fields.error.late) ? fields.error.message : null, encoding.rows.length ? fields.data?.why : null, fields.data?.law ? `as epsilon goes to 0: ${fields.data.law}` : null];
     put(this.table, encoding.rows.length
       ? el("table", {}, el("caption", {}, `Receptive field in tokens, ${fields.data?.worst ? `in the worst case (${fields.data.worst}), ` : ""}proven`),
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "epsilon"), el("th", { scope: "col" }, "tokens"))),

@@ -86,7 +86,8 @@ export class Encoding {
   // Why there is no receptive field to show, in a sentence that says no more than is known.
   get noField() {
     const { verdict, fields } = this.parts;
-    if (verdict.error) return verdict.error.late ? "no verdict yet: the work was cut off" : "no verdict: the formula is not understood";
+    if (verdict.error?.unanswered) return "no verdict: nobody answered";
+    if (verdict.error) return verdict.error.late ? "no verdict yet: the work was cut off" : `no verdict: ${shorten(verdict.error.message, 200)}`;
     if (!verdict.data) return "not judged yet";
     if (this.verdict === "diverges" && this.answer) return NONE_OF_CLASS[this.answer];
     if (this.verdict === "diverges") return "the sum diverges, so there is no receptive field";
@@ -95,6 +96,15 @@ export class Encoding {
     if (fields.error) return fields.error.late ? `it converges; its receptive field is ${CUT_OFF}` : fields.error.message;
     if (fields.data?.why) return `it converges; ${fields.data.why}`;
     return fields.status === "asking" ? "it converges; its receptive field is being computed" : "no receptive field is known";
+  }
+
+  // Why one epsilon has no receptive field, where others have.
+  noFieldAt(epsilon) {
+    if (!this.rows.length) return this.noField;
+    const { data, error, status } = this.parts.fields;
+    if (error) return `it converges; at epsilon ${epsilon} its receptive field is ${error.late ? CUT_OFF : `not known: ${error.message}`}`;
+    if (data?.why) return `it converges; ${data.why}`;
+    return `it converges; its receptive field at epsilon ${epsilon} is ${status === "asking" ? "being computed" : "not known"}`;
   }
 
   // The word for one epsilon of the table.

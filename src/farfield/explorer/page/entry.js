@@ -6,6 +6,7 @@ import { Sliders } from "./sliders.js";
 import { state } from "./state.js";
 
 let counted = 0;
+const loading = () => !document.getElementById("loading").hidden; // only a page without a server loads Python
 
 export class Entry {
   // changed(step): the state has changed; removed(): the button was pressed
@@ -59,7 +60,7 @@ export class Entry {
     if (verdict.error) this.#showError(verdict.error);
     put(this.typeset, known ? (known.math ? math(known.math) : known.name) : null,
       known?.asked ? el("div", { class: "note" }, known.asked) : null);
-    put(this.verdict, ...(known ? this.#verdict(known) : verdict.error ? [] : [el("span", { class: "faint" }, "being judged…")]));
+    put(this.verdict, ...(known ? this.#verdict(known) : verdict.error ? [] : [el("span", { class: "faint" }, loading() ? "waits until Python is loaded…" : "being judged…")]));
     put(this.reach, ...(known ? this.#reach() : []));
     if (known || verdict.error) this.sliders.show(this.encoding.parameters);
   }
@@ -79,7 +80,7 @@ export class Entry {
   #verdict(known) {
     const { verdict, said } = known.verdict;
     const first = this.one.from === "0" ? null : el("span", { class: "faint" }, ` from t = ${this.one.from} on`);
-    const many = { windowed: " one window serves the whole class", disperses: " disperses", neither: " neither windowed nor dispersing" }[this.encoding.answer];
+    const many = { windowed: " one window serves the whole class", disperses: " attention disperses", neither: " neither windowed nor dispersing" }[this.encoding.answer];
     return [el("strong", { class: `badge ${verdict}` }, said), many ? el("span", {}, many) : null, known.parameters.length ? el("span", { class: "faint" }, ` with ${this.encoding.values}`) : null, first,
       known.learned ? el("div", { class: "note" }, known.learned) : null];
   }
@@ -87,10 +88,10 @@ export class Entry {
   // In one line: how far it sees, or why that is not known.
   #reach() {
     const { encoding } = this;
-    const word = encoding.field(state.epsilon);
+    const row = encoding.rows.find((r) => r.epsilon === state.epsilon);
     const sum = encoding.parts.fields.data?.sum;
-    if (!encoding.rows.length) return [el("span", { class: "faint" }, `${encoding.noField}.`)];
-    return [el("strong", { class: "number" }, `${word} tokens`), ` hold all but a share ${state.epsilon} of the weight${encoding.answer ? ", in the worst case over the class" : ""}`,
+    if (!row) return [el("span", { class: "faint" }, `${encoding.noFieldAt(state.epsilon)}.`)];
+    return [el("strong", { class: "number" }, `${row.tokens} tokens`), ` hold all but a share ${state.epsilon} of the weight${encoding.answer ? ", in the worst case over the class" : ""}`,
       sum ? el("span", { class: "faint" }, `; B = ${sum.replace("+/-", "±")}`) : null];
   }
 }

@@ -8,7 +8,7 @@ import { Encoding } from "./encoding.js";
 import { Entry } from "./entry.js";
 import { Figures } from "./figures.js";
 import { Design, Pairs, Study } from "./panels.js";
-import { MOST, newEncoding, readAddress, state, writeAddress } from "./state.js";
+import { MOST, newEncoding, readAddress, state, typedNumber, writeAddress } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
 const THEMES = ["auto", "light", "dark"];
@@ -125,8 +125,8 @@ function listen() {
   });
   setting("head", "input", (value) => { state.head = value; });
   setting("context", "input", (value) => { state.context = String(2 ** Number(value)); });
-  setting("epsilon", "change", (value) => { state.epsilon = value.trim(); });
-  setting("bound", "change", (value) => { state.bound = value.trim(); });
+  setting("epsilon", "change", (value) => { state.epsilon = typedNumber(value); });
+  setting("bound", "change", (value) => { state.bound = typedNumber(value); });
   byId("add").addEventListener("click", add);
   byId("link").addEventListener("click", (event) => copy(location.href, event.target));
   byId("theme").addEventListener("click", () => {

@@ -96,7 +96,7 @@ export class Figures {
       }),
       absent: absent(known.filter((e) => !claiming.includes(e)), () => `the first ${state.context} weights have no finite, positive sum`),
     });
-    put(byId("draw-said"), el("p", { class: "note" }, `It divides by the sum of the ${state.context} weights that it is given, so it has an answer for every encoding.`),
+    put(byId("draw-said"), el("p", { class: "note" }, `It divides by the sum of the ${state.context} weights that it is given, so it has an answer for every bias, also where none exists.`),
       el("ul", {}, ...seen.map((e) => el("li", {}, swatch(e.look), ` ${e.label}: ${claim(e)}`))));
   }
 }
@@ -113,13 +113,13 @@ function claim(encoding) {
   const said = `given ${state.context} weights it claims ${once} tokens at epsilon ${state.epsilon}; given twice as many, ${twice}`;
   const truth = encoding.rows.find((r) => r.epsilon === state.epsilon)?.tokens;
   if (truth === String(once)) return `${said}. That is the receptive field.`;
-  return truth ? `${said}. The receptive field is ${truth}.` : `${said}. In truth: ${encoding.noField}.`;
+  return truth ? `${said}. The receptive field is ${truth}.` : `${said}. In truth: ${encoding.noFieldAt(state.epsilon)}.`;
 }
 
 function pairs(curve, xs, words) {
   return curve[xs].map((x, i) => {
     const y = curve.values[i];
-    return [x, y > 0 ? y : null, y === null ? "not a number" : words(x, y), y];
+    return [x, y > 0 ? y : null, y === null ? "beyond double precision" : words(x, y), y];
   });
 }
 

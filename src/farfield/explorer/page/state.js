@@ -9,6 +9,11 @@ const LONGEST_CONFIG = 6000; // characters of a configuration that a link carrie
 
 export const state = { encodings: [], ...PLAIN };
 
+// A number as it was typed; one that was copied from a text may have another minus sign.
+export function typedNumber(text) {
+  return text.trim().replaceAll("−", "-");
+}
+
 export function newEncoding(formula) {
   return { formula, set: {}, from: "0", hidden: false };
 }
@@ -32,6 +37,7 @@ export function readAddress() {
       state[name] = value.slice(0, name === "config" ? LONGEST_CONFIG : 200);
     }
   }
+  for (const name of ["epsilon", "bound", "within"]) state[name] = typedNumber(state[name]);
   state.heads = String(clamp(state.heads, 1, 32, 8));
   state.head = String(clamp(state.head, 1, Number(state.heads), Number(state.heads)));
   state.context = String(clamp(state.context, 2, 65536, 512));

@@ -5,7 +5,6 @@ const byId = (id) => document.getElementById(id);
 let given = null, known = null, worker = null, ready = false, running = null, waiting = [], counted = 0, broken = null;
 
 export async function start() {
-  const fetched = async (name) => (await fetch(name)).json();
   [given, known] = await Promise.all([fetched("start.json"), fetched("answers.json")]);
   setTimeout(begin, 0); // the page is there first
   return given;
@@ -25,14 +24,48 @@ export function ask(kind, fields, signal) {
   });
 }
 
+// A file of this page's folder, or a sentence that says what is missing.
+async function fetched(name) {
+  const response = await fetch(name).catch(() => null);
+  const data = response?.ok ? await response.json().catch(() => null) : null;
+  if (!data) throw new Error(`${name} is not there, or not whole: put all files of \`farfield explore --static\` on this host`);
+  return data;
+}
+
 // A worker with Python in it; the page says how far it is.
 function begin() {
-  worker = new Worker("worker.js", { type: "module" });
-  worker.addEventListener("message", ({ data }) => heard(data));
-  worker.addEventListener("error", (event) => heard({ fault: event.message || "the worker did not start" }));
+  if (typeof WebAssembly !== "object") return lost("it has no WebAssembly");
+  const own = (worker = new Worker("worker.js", { type: "module" }));
+  own.addEventListener("message", ({ data }) => { if (own === worker) heard(data); });
+  own.addEventListener("error", (event) => { if (own === worker) died(event.message || "its worker did not start"); });
   worker.postMessage({ load: given.python });
   byId("loading").hidden = false;
   progress(0);
+  return undefined;
+}
+
+// Another worker in the place of one that is lost.
+function again() {
+  worker.terminate();
+  ready = false;
+  begin();
+}
+
+// A worker that dies before it was ready would die again; one that was at work is replaced.
+function died(why) {
+  if (!ready) return lost(why);
+  const words = `the work on this formula ended this browser's Python (${why}); it is being started again`;
+  if (running) settle().reject(Object.assign(new Error(words), { late: true }));
+  return again();
+}
+
+function lost(why) {
+  broken = `Python could not be loaded in this browser (${why}), so only named encodings as they stand are answered here`;
+  byId("loading").hidden = false;
+  byId("loading").classList.add("error");
+  byId("loading-said").textContent = broken;
+  byId("loaded").hidden = true;
+  next();
 }
 
 function progress(bytes) {
@@ -51,19 +84,13 @@ function heard(data) {
     return next();
   }
   if (running && data.id === running.id) {
+    if (data.fault) return died(data.fault);
     const { resolve, reject } = settle();
-    if (data.fault) reject(new Error(`Farfield could not answer this (${data.fault}): a fault of Farfield's own`));
-    else if (data.reply.error) reject(Object.assign(new Error(data.reply.error), { pointer: data.reply.pointer }));
+    if (data.reply.error) reject(Object.assign(new Error(data.reply.error), { pointer: data.reply.pointer }));
     else resolve(data.reply);
     return next();
   }
-  if (data.fault) { // Python itself could not be loaded
-    broken = `Python could not be loaded in this browser (${data.fault}), so only named encodings are answered here`;
-    byId("loading-said").textContent = broken;
-    byId("loaded").hidden = true;
-    for (const { reject } of waiting.splice(0)) reject(new Error(broken));
-  }
-  return undefined;
+  return data.fault && !ready ? lost(data.fault) : undefined;
 }
 
 function settle() {
@@ -75,15 +102,13 @@ function settle() {
 
 // The next question: verdicts before numbers. One that takes too long ends its worker, and another one begins.
 function next() {
-  if (broken) for (const { reject } of waiting.splice(0)) reject(new Error(broken));
+  if (broken) for (const { reject } of waiting.splice(0)) reject(Object.assign(new Error(broken), { unanswered: true }));
   if (!ready || running || !waiting.length) return;
   waiting.sort((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind) || a.id - b.id);
   running = waiting.shift();
   running.timer = setTimeout(() => {
     const { reject } = settle();
-    worker.terminate();
-    ready = false;
-    begin();
+    again();
     const words = `no answer within ${given.seconds} seconds, so the work on this formula was cut off; the command line has as long as FARFIELD_TIME=600 gives it, in seconds`;
     reject(Object.assign(new Error(words), { late: true }));
   }, 1000 * given.seconds);

@@ -5,11 +5,17 @@ import { weights } from "./floats.js";
 
 let respond = null;
 
-// Every byte that is fetched counts towards the progress that the page shows.
+// Every byte that is fetched counts towards the progress that the page shows. Pyodide goes on without a package that it
+// cannot have, so the first file that was missing is remembered.
 const real = self.fetch;
-let loaded = 0;
-self.fetch = async (...request) => {
-  const response = await real(...request);
+let loaded = 0, missing = null;
+self.fetch = async (request, ...how) => {
+  const response = await real(request, ...how).catch(() => null);
+  if (!response?.ok) {
+    const file = String(request.url ?? request).split("/").pop();
+    missing ??= response ? `${file} is not on this host: status ${response.status}` : `${file} could not be fetched`;
+    throw new Error(missing);
+  }
   if (!response.body) return response;
   const counted = new TransformStream({ transform(chunk, out) {
     loaded += chunk.byteLength;
@@ -36,6 +42,6 @@ self.addEventListener("message", async ({ data }) => {
     if (data.load) await load(data.load);
     else postMessage({ id: data.id, reply: JSON.parse(respond(data.kind, JSON.stringify(data.fields))) });
   } catch (error) {
-    postMessage({ id: data.id, fault: String(error.message ?? error).trim().split("\n").pop() });
+    postMessage({ id: data.id, fault: missing ?? String(error.message ?? error).trim().split("\n").pop() });
   }
 });

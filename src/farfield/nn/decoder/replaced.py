@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers.conversion_mapping import get_checkpoint_conversion_mapping, register_checkpoint_conversion_mapping
 
 from farfield import zoo
 from farfield.nn.bias import Given, bias_of
@@ -182,5 +183,8 @@ def model_class(kind: str) -> Any:
         body = {"config_class": config_class(kind), "__module__": __name__}
         made = type(f"Farfield{base.__name__}", (_Model, base), body)
         AutoModelForCausalLM.register(config_class(kind), made, exist_ok=True)
+        renamed = get_checkpoint_conversion_mapping(base.__name__) or get_checkpoint_conversion_mapping(kind)
+        if renamed:  # a file names its tensors as the family's files do, whatever a version of transformers calls them
+            register_checkpoint_conversion_mapping(made.__name__, renamed, overwrite=True)
         _MODELS[kind] = made
     return _MODELS[kind]
