@@ -104,7 +104,7 @@ def test_no_private_name_of_a_library_is_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "name"),
     [
         ("def f(network): return network.config._attn_implementation", "_attn_implementation"),
         ("def f(model): return getattr(model, '_commit_hash', None)", "_commit_hash"),
@@ -121,5 +121,5 @@ def test_no_private_name_of_a_library_is_used() -> None:
         ("def f(model, work): model._prepare_cache_for_generation = work", "_prepare_cache_for_generation"),
     ],
 )
-def test_one_would_be_found(text: str, result: str) -> None:
-    assert result in of_the_libraries(text)
+def test_one_would_be_found(text: str, name: str) -> None:
+    assert name in of_the_libraries(text)
