@@ -20,6 +20,7 @@ SIZE = Path(__file__).parent.parent / "results" / "size"
 PAPER = {"tokens": 50_000 * 128 * 512, "layers": None, "length": 512, "slopes": 1.0}
 LAYERS = {"wikitext-103": 6}  # of the paper's models; 12 on the others
 BASE = {"corpus": "python", "tokenizer": "bytes", "encoding": "inverse", "heads": "4"}
+AS_STUDIED = "WikiText-2, the default study's size"
 Row = dict[str, str]
 
 
@@ -48,6 +49,8 @@ def main() -> None:
     with (SIZE / "trials.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     paper = published_rises("inverse")
+    studied = chosen(rows, corpus="wikitext", layers=6, width=96, feed_forward=96, seed=0)
+    alike = between(studied, 1.4e6, 1.5e6)  # as many tokens as in the default study
     with style() as pyplot:
         figure, axes = pyplot.subplots(2, 2, figsize=(9, 6.6), layout="constrained", sharey=True)
         tokens, depth, length, slopes = axes.flat
@@ -57,9 +60,10 @@ def main() -> None:
 
         wide = chosen(rows, layers=6, width=96, length=64, slopes=1, seed=0, dropout="0.0", batch=16)
         draw(tokens, [r for r in wide if r["origin"] == "first runs"], of_tokens, "inverse, 6 x 96", 0, "-")
-        steep = [r for r in rows if r["slopes"] == "8" and r["layers"] in "36"]
+        steep = [r for r in rows if (r["corpus"], r["slopes"]) == ("python", "8") and r["layers"] in "36"]
         draw(tokens, steep, of_tokens, "inverse, slopes in the paper's geometry", 1, "-")
-        draw(tokens, chosen(rows, corpus="wikitext"), of_tokens, "inverse, 6 x 96, WikiText-2", 2)
+        longer = [r for r in studied if (r["length"], r["slopes"]) == ("64", "1")]
+        draw(tokens, longer, of_tokens, f"inverse, {AS_STUDIED}", 2, "-")
         along = chosen(rows, origin="search, on the way", encoding="inverse-log")
         draw(tokens, along, of_tokens, "inverse-log, 6 x 96, feed-forward 96, seed 2", 3, "-")
         tokens.plot([PAPER["tokens"]] * len(paper), list(paper.values()), "k*", label="inverse, published")
@@ -71,6 +75,8 @@ def main() -> None:
         same = [r for r in near if r["schedule"] != "cosine" and r["feed_forward"] == str(4 * int(r["width"]))]
         draw(depth, same, lambda r: float(r["layers"]), "0.9 M tokens, about equal time", 0, "-")
         more = between(chosen(rows, schedule="cosine", slopes=1, learning_rate=0.003), 1.3e6, 1.5e6)
+        deep = [r for r in rows if r["origin"] == "study, long" and r["encoding"] == "inverse" and r["seed"] == "0"]
+        draw(depth, deep, lambda r: float(r["layers"]), "WikiText-2 and novels, 4.1 M tokens", 2)
         draw(depth, more, lambda r: float(r["layers"]), "1.4 M tokens, cosine", 1, "-")
         layers = [LAYERS.get(name, 12) for name in paper]
         depth.plot(layers, list(paper.values()), "k*", label="published")
@@ -90,9 +96,13 @@ def main() -> None:
         draw(length, start, of_length, "6 x 96, 0.9 M tokens", 0, "-")
         long = list(chosen(rows, layers=3, width=128, slopes=1))
         draw(length, long, of_length, "3 x 128, as many updates", 1, "-")
+        flat = [r for r in alike if r["slopes"] == "1"]
+        draw(length, flat, of_length, f"{AS_STUDIED}, 1.4 M tokens", 2, "-")
+        paper_length = [r for r in rows if r["origin"] == "study, geometry" and r["encoding"] == "inverse"]
+        draw(length, paper_length, of_length, "WikiText-2, 6 x 128, 8 heads, 4.1 M tokens", 3)
         length.plot([PAPER["length"]] * len(paper), list(paper.values()), "k*", label="published")
-        length.set(xscale="log", xlabel="training length (tokens)", xticks=[48, 64, 128, 512])
-        length.set_xticklabels(["48", "64", "128", "512"])
+        length.set(xscale="log", xlabel="training length (tokens)", xticks=[48, 64, 128, 256, 512])
+        length.set_xticklabels(["48", "64", "128", "256", "512"])
         length.minorticks_off()
 
         def geometry(row: Row) -> float:
@@ -102,6 +112,8 @@ def main() -> None:
         draw(slopes, small, geometry, "3 x 128, 0.9 M tokens", 0, "-")
         large = between(chosen(rows, layers=6, width=96, schedule="cosine"), 3e6, 3.2e6)
         draw(slopes, large, geometry, "6 x 96, 3.1 M tokens", 1, "-")
+        short = [r for r in alike if r["length"] == "64"]
+        draw(slopes, short, geometry, f"{AS_STUDIED}, 1.4 M tokens", 2, "-")
         slopes.plot([1.0] * len(paper), list(paper.values()), "k*", label="published")
         slopes.set(xscale="log", xlabel="slope times training length, the paper's = 1", xticks=[0.125, 1])
         slopes.set_xticklabels(["1/8", "1"])
