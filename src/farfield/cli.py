@@ -6,6 +6,8 @@ ValueError, ends in one sentence on stderr and exit status 2, never in a traceba
 
 from __future__ import annotations
 
+import io
+import os
 import shlex
 import sys
 
@@ -44,6 +46,7 @@ for verb, (purpose, example) in VERBS.items():
     said = f"{purpose}\n\nExample: farfield {example}"
     app.command(f"farfield.commands.{verb}:{verb}_command", name=verb, help=said)
 
+NARROWEST = 10  # columns in which tables and help can be written
 _EXTRAS = {  # which extra brings a package
     "train": ("torch", "numpy", "transformers", "accelerate", "tokenizers", "safetensors", "pydantic", "zstandard"),
     "figures": ("matplotlib",),
@@ -58,6 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command; print one sentence and leave with status 2 if a person made a mistake."""
     from farfield.formula import FormulaError
 
+    _open_streams()
     try:
         try:
             app(arguments, exit_on_error=False, print_error=False)
@@ -72,7 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
     except ValueError as error:
         _fail(str(error))
     except BrokenPipeError:  # the reader of a pipe has left
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes nowhere
         sys.exit(0)
     except OSError as error:  # a folder that cannot be written, a full disk
         named = "" if error.filename is None else f" {str(error.filename)!r}"
@@ -83,6 +87,21 @@ def main(arguments: list[str] | None = None) -> None:
         _fail("there is not enough memory for this; ask for less: shorter texts, smaller batches, fewer heads")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _open_streams() -> None:
+    """Let closed streams lead nowhere, or the next file would get their number; and a strange terminal show something.
+
+    Without the last a table for 0 columns is never done, and a terminal of ASCII is an error.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - as long as the process
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    columns = os.environ.get("COLUMNS", "")
+    if not (columns.isdecimal() and len(columns) <= 4 and int(columns) >= NARROWEST):
+        os.environ.pop("COLUMNS", None)
 
 
 def _sentence(error: CycloptsError) -> str:

@@ -7,6 +7,7 @@ import math
 import os
 import re
 import stat
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,13 @@ def parse_json(data: bytes | str, *, depth: int = DEEPEST, exact: bool = False) 
     if _depth(text) > depth:
         raise ValueError(f"it is nested deeper than {depth}")
     try:
-        return json.loads(text, parse_int=_exact if exact else _whole, parse_float=_finite, parse_constant=float)
+        return json.loads(
+            text,
+            parse_int=_exact if exact else _whole,
+            parse_float=_finite,
+            parse_constant=float,
+            object_pairs_hook=_table,
+        )
     except json.JSONDecodeError as error:
         raise ValueError(f"{error.msg} in line {error.lineno}") from None
 
@@ -86,6 +93,15 @@ def _depth(text: str) -> int:
         now += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
         deepest = max(deepest, now)
     return deepest
+
+
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table in which no name stands twice: of two values, one reader would take the first, another the last."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"it names {twice[:40]!r} twice")
+    return table
 
 
 def _exact(digits: str) -> int:

@@ -97,9 +97,9 @@ def answers(how, texts, folder):
     return json.loads(child.stdout)
 
 
-def assert_cheap(found):
+def assert_cheap(result):
     """Each was answered in time, counted as work of a quiet machine, in little memory."""
-    for name, (kind, sentence, seconds, megabytes) in found.items():
+    for name, (kind, sentence, seconds, megabytes) in result.items():
         assert kind != "failed", (name[:80], sentence)
         assert "\n" not in sentence
         assert len(sentence) < 300
@@ -110,25 +110,25 @@ def assert_cheap(found):
 @pytest.mark.parametrize("how", ["parse", "check"])
 def test_hostile_texts_are_answered_and_never_executed(how, tmp_path, attacks):
     attacks(len(HOSTILE))
-    found = answers(how, {text: text for text in HOSTILE}, tmp_path)
-    assert_cheap(found)
-    assert {text for text, answer in found.items() if answer[0] == "answered"} == LEGAL
+    result = answers(how, {text: text for text in HOSTILE}, tmp_path)
+    assert_cheap(result)
+    assert {text for text, answer in result.items() if answer[0] == "answered"} == LEGAL
     if how == "check":
-        assert {found[text][1] for text in LEGAL} == {"diverges"}
+        assert {result[text][1] for text in LEGAL} == {"diverges"}
 
 
 @pytest.mark.parametrize("how", ["parse", "check"])
 def test_repeats_are_refused_before_any_work(how, tmp_path, attacks):
     attacks(len(REPEATS))
-    found = answers(how, REPEATS, tmp_path)
-    assert_cheap(found)
-    assert {answer[0] for answer in found.values()} == {"refused"}
+    result = answers(how, REPEATS, tmp_path)
+    assert_cheap(result)
+    assert {answer[0] for answer in result.values()} == {"refused"}
 
 
 def test_formulas_that_use_the_limits_up_are_answered_in_time(tmp_path, attacks):
     attacks(len(INSIDE_THE_LIMITS))
-    found = answers("check", INSIDE_THE_LIMITS, tmp_path)
-    assert_cheap(found)
+    result = answers("check", INSIDE_THE_LIMITS, tmp_path)
+    assert_cheap(result)
 
 
 @pytest.mark.hostile("formulas that want to run code, or to last for ever", 0)  # the same texts again

@@ -88,16 +88,16 @@ def test_every_kind_of_proof_is_spelt_soundly(formula):
 
 
 def test_a_comparison_is_spelt_soundly():
-    found = compare("-2*log(t + 1)", "-log(t + 1)**2")
-    for step in found.steps:
+    result = compare("-2*log(t + 1)", "-log(t + 1)**2")
+    for step in result.steps:
         assert_sound(step)
-    assert ElementTree.fromstring(f"<div>{found._repr_html_()}</div>") is not None
+    assert ElementTree.fromstring(f"<div>{result._repr_html_()}</div>") is not None
 
 
 def test_a_name_that_is_markup_is_text():
-    found = compare("-t", "-2*t", names=("<script>", "$x_1 & y$"))
-    assert "<script>" not in found._repr_html_()
-    assert r"\$x\_1 \& y\$" in found.steps[0].latex()
+    result = compare("-t", "-2*t", names=("<script>", "$x_1 & y$"))
+    assert "<script>" not in result._repr_html_()
+    assert r"\$x\_1 \& y\$" in result.steps[0].latex()
 
 
 def test_the_condition_carries_its_cases():

@@ -27,10 +27,10 @@ from farfield.zoo import find
     ],
 )
 def test_it_is_read_as_what_was_meant(typed: str, meant: str, said: str) -> None:
-    found = find(typed)
-    assert found.formula is not None
-    assert found.formula.node == parse(meant).node
-    assert found.asked == f"read {said}"
+    result = find(typed)
+    assert result.formula is not None
+    assert result.formula.node == parse(meant).node
+    assert result.asked == f"read {said}"
 
 
 @pytest.mark.parametrize("text", ["-2*log(t + 1)", "-k*t", "alibi", "-lam*t", "-mu*t"])

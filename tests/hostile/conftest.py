@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "study"))  # records made by hand
+sys.path[:0] = [str(HERE), str(HERE.parent / "study")]  # changes of folders, and records made by hand
 _spec = importlib.util.spec_from_file_location("explorer_fixtures", HERE.parent / "explorer" / "conftest.py")
 _explorer = importlib.util.module_from_spec(_spec)
 sys.modules[_spec.name] = _explorer

@@ -34,6 +34,8 @@ def child(order: dict[str, Any], out: int, err: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_size"], order["file_size"]))
     if order.get("process") is not None:
         os.getpid = lambda: order["process"]
+    if order["arguments"][0] == "serve":  # it ends where it would begin to answer
+        import_module("uvicorn").Server.run = lambda server, sockets: None
     sys.argv = ["farfield", *order["arguments"]]
     main(order["arguments"])
 

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 import atheris
 
 with atheris.instrument_imports(include=["farfield"]):
+    from farfield.explorer.question import FIELDS as FIELDS_OF
     from farfield.explorer.question import read
     from farfield.formula import parse
     from farfield.reading import parse_json
@@ -23,8 +24,7 @@ TERMS = [
     "t", "-", "+", "*", "/", "**", "(", ")", ",", "log(", "exp(", "sqrt(", "where(", "sum(", "min(", "floor(", "abs(",
     "1", "2", "0.5", "1e9", "inf", "k", "<", ">", " ", "weight:", "sin(", "j", "1/3", "\x00", "é", "'", "__",
 ]  # fmt: skip
-KINDS = ["verdict", "fields", "window", "design", "compare", "heads", "condition", "drawn", "coq", "code"]
-NAMES = ["f", "set", "heads", "head", "from", "epsilon", "context", "bound", "reach", "parameter", "skip", "evil"]
+KINDS, NAMES = [*FIELDS_OF], [*sorted(set().union(*FIELDS_OF.values())), "evil"]
 ODD = [
     "alibi",
     "0.k=1/16",

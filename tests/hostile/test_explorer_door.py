@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from farfield.explorer import server, work
-from farfield.explorer.question import read
+from farfield.explorer.question import FIELDS, read
 
 pytestmark = pytest.mark.hostile("the explorer's door")
 QUICK = read("condition", [("f", "alibi")])
@@ -125,20 +125,7 @@ def test_what_is_no_proper_request_gets_nothing(explorer, name):
 def test_fuzzed_questions_are_answered(explorer, attacks):
     """Fields, kinds and texts at random: 200, or 4xx with one sentence."""
     draw = random.Random(3)
-    fields = ["f", "set", "heads", "head", "from", "epsilon", "context", "bound", "reach", "parameter", "skip", "x"]
-    kinds = [
-        "verdict",
-        "fields",
-        "window",
-        "design",
-        "compare",
-        "heads",
-        "condition",
-        "drawn",
-        "code",
-        "coq",
-        "nothing",
-    ]
+    fields, kinds = [*sorted(set().union(*FIELDS.values())), "x"], [*FIELDS, "nothing"]
     values = ["alibi", "-k*t", "1", "-1", "0.01", "8", "k", "0.k=1/16", "9.k=2", "", "1e999", "type1", "9" * 50]
     count = 150
     for _ in range(count):

@@ -1,10 +1,10 @@
 """Model folders of strangers: every verb that takes one answers, or says in one sentence what is wrong."""
 
 import json
-import os
 import shutil
 
 import pytest
+from folders import DEEP, link, pipe, reconfigured, turned, written
 
 pytestmark = pytest.mark.hostile("model folders of strangers")
 CONFIG = {  # a field of the configuration, and what a stranger writes there
@@ -13,7 +13,7 @@ CONFIG = {  # a field of the configuration, and what a stranger writes there
     "num_attention_heads": [0, -1, 7, 10**9, None, "4"],
     "intermediate_size": [0, -1, 10**13, None],
     "vocab_size": [0, -1, 10, 10**12, None],
-    "max_position_embeddings": [0, -1, 10**15, None, "far"],
+    "max_position_embeddings": [float("nan"), float("inf"), 0, -1, 10**15, None, "far"],
     "encoding": ["", "nan", "__import__('os').system('touch canary')", "-t**", "albi", "t**t**t", 5, None,
                  ["alibi"], "a" * 9000],
     "encoding_parameters": [{"k": 1}, {"zz": 1}, "k=1", [1], {"k": "1/0"}, {"k": float("nan")}],
@@ -22,6 +22,8 @@ CONFIG = {  # a field of the configuration, and what a stranger writes there
     "architectures": [["EvilForCausalLM"], "x", None, [5]],
     "tie_word_embeddings": ["yes", None, False],
     "dtype": ["float7", 5, "bfloat16"],
+    "layer_norm_eps": [float("nan"), float("inf"), -1, "x"],
+    "initializer_range": [float("nan"), -1, None],
     "quantization_config": [{"quant_method": "evil"}, 5],
 }  # fmt: skip
 FIELDS = [(name, value) for name, values in CONFIG.items() for value in values]
@@ -53,6 +55,12 @@ def asked(torch_forks, verb, model):
         "inspect": ["inspect", model],
         "window": ["window", model],
         "evaluate": ["evaluate", model, "--lengths", "8", "--tokens", "16", "--quiet"],
+        "serve": ["serve", model, "--port", "0"],  # up to where it would answer: see forks.py
+        "needle": ["needle", model, "--trials", "1", "--distances", "1"],
+        "receptive": ["receptive", model, "--tokens", "16"],
+        "speed": ["speed", model, "--lengths", "8"],
+        "replace": ["replace", model, "--encoding", "-k*t", "--out", model.parent / "replaced"],
+        "train": ["train", "--from", model, "--steps", "1", "--out", model.parent / "further", "--quiet"],
     }
     return torch_forks(*calls[verb], cwd=str(model.parent), megabytes=4000, seconds=30)
 
@@ -62,65 +70,60 @@ def test_a_hostile_configuration(torch_forks, model, name, value, attacks):
     path = model / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
     (model / "evil.py").write_text(EVIL)
-    for verb in ("generate", "inspect"):
+    for verb in ("generate", "inspect", "serve", "needle"):
         held(asked(torch_forks, verb, model), model)
-    attacks(2)
+    attacks(4)
 
 
 def without_field(name):
+    return reconfigured(lambda fields: fields.pop(name))
+
+
+def tokenizer_part(part, value):
     def change(model):
-        path = model / "config.json"
-        fields = json.loads(path.read_text())
-        fields.pop(name)
-        path.write_text(json.dumps(fields))
+        path = model / "tokenizer.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), part: value}))
 
     return change
 
 
-def written(name, data):
-    def change(model):
-        (model / name).unlink(missing_ok=True)
-        (model / name).write_bytes(data)
-
-    return change
-
-
-def turned(change):
-    def both(model):
-        from safetensors.torch import load_file, save_file
-
-        tensors = load_file(model / "model.safetensors")
-        save_file(change(tensors), model / "model.safetensors", metadata={"format": "pt"})
-
-    return both
-
-
-def fifo(name):
-    def change(model):
-        (model / name).unlink(missing_ok=True)
-        os.mkfifo(model / name)
-
-    return change
-
-
-def link(name, target):
-    def change(model):
-        (model / name).unlink(missing_ok=True)
-        (model / name).symlink_to(target)
-
-    return change
+def decoder(value):
+    return tokenizer_part("decoder", value)
 
 
 FOLDERS = {
     **{f"no {name}": without_field(name) for name in ("hidden_size", "vocab_size", "model_type", "encoding")},
     "tokenizer is empty": written("tokenizer.json", b""),
-    "tokenizer is deep": written("tokenizer.json", b"[" * 100_000),
-    "tokenizer is a pipe": fifo("tokenizer.json"),
+    "tokenizer is deep": written("tokenizer.json", DEEP),
+    "tokenizer is a pipe": pipe("tokenizer.json"),
     "tokenizer is /dev/zero": link("tokenizer.json", "/dev/zero"),
     "tokenizer settings are a list": written("tokenizer_config.json", b"[]"),
-    "tokenizer settings are deep": written("tokenizer_config.json", b"[" * 100_000),
+    "tokenizer settings are deep": written("tokenizer_config.json", DEEP),
     "tokenizer of a class": written(
         "tokenizer_config.json", b'{"tokenizer_class": "Evil", "auto_map": {"AutoTokenizer": ["evil.T", null]}}'
+    ),
+    "tokenizer of pure Python": lambda model: [
+        (model / "tokenizer.json").unlink(),
+        (model / "tokenizer_config.json").write_text('{"tokenizer_class": "ByT5Tokenizer"}'),
+    ],
+    "tokenizer whose decoder grows": decoder({"type": "Replace", "pattern": {"Regex": "."}, "content": "x" * 10**6}),
+    "tokenizer whose decoder doubles": decoder(
+        {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}] * 60}
+    ),
+    "tokenizer with a prefix that no word has": tokenizer_part("model", {
+        "type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]], "continuing_subword_prefix": "####",
+    }),
+    "tokenizer that merges in a circle": tokenizer_part("model", {
+        "type": "BPE", "vocab": {"a": 0, "##": 1}, "merges": [["a", "##"]] * 3, "continuing_subword_prefix": "##",
+    }),
+    "tokenizer that names its model twice": lambda model: (model / "tokenizer.json").write_bytes(
+        b'{"model": {"type": "BPE", "vocab": {}, "merges": []},' + (model / "tokenizer.json").read_bytes()[1:]
+    ),
+    "configuration that names its width twice": lambda model: (model / "config.json").write_bytes(
+        b'{"hidden_size": 8,' + (model / "config.json").read_bytes()[1:]
+    ),
+    "configuration with a mark of its bytes": lambda model: (model / "config.json").write_bytes(
+        b"\xef\xbb\xbf" + (model / "config.json").read_bytes()
     ),
     "settings of generation are half": written("generation_config.json", b'{"max_new'),
     "settings of generation are absurd": written(
@@ -137,15 +140,30 @@ FOLDERS = {
     ),
     "configuration links to itself": link("config.json", "config.json"),
 }  # fmt: skip
+DAMAGED = [name for name in FOLDERS if name.startswith("weights ")]
 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_hostile_folder(torch_forks, model, name, attacks):
     FOLDERS[name](model)
     (model / "evil.py").write_text(EVIL)
-    for verb in ("generate", "evaluate", "inspect", "window"):
-        held(asked(torch_forks, verb, model), model)
-    attacks(4)
+    for verb in ("generate", "evaluate", "inspect", "window", "serve", "needle"):
+        ended = asked(torch_forks, verb, model)
+        held(ended, model)
+        # weights are not looked at by these two
+        assert name not in DAMAGED or ended["status"] == 2 or verb in ("inspect", "window"), (verb, ended)
+    attacks(6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*FOLDERS, *range(len(FIELDS))])
+def test_a_hostile_folder_in_every_other_verb(torch_forks, model, name):
+    FOLDERS.get(name, lambda folder: reconfigured(lambda fields: fields.update([FIELDS[name]]))(folder))(model)
+    (model / "evil.py").write_text(EVIL)
+    for verb in ("evaluate", "receptive", "speed", "replace", "train"):
+        ended = asked(torch_forks, verb, model)
+        held(ended, model)
+        assert name not in DAMAGED or ended["status"] == 2, (verb, ended)
 
 
 def test_weights_that_are_not_finite_are_no_number(torch_forks, model):

@@ -17,8 +17,9 @@ from safetensors.torch import load_file, save_file
 
 from farfield.data import durable
 from farfield.data.corpus import CorpusError, open_corpus
+from farfield.data.durable import cache_folder
 from farfield.data.tokenizer import byte_tokenizer
-from farfield.data.tokens import cache_folder, tokenize
+from farfield.data.tokens import tokenize
 from farfield.training.checkpoint import run_lock, save_checkpoint, verify_checkpoint
 from farfield.training.run import train
 from farfield.training.settings import Settings, preset_settings

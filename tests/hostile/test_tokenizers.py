@@ -1,7 +1,10 @@
 """Tokenizers that never end, grow without bound or are none: given up in a process with limits."""
 
+import contextlib
 import json
+import os
 import shutil
+import signal
 
 import pytest
 
@@ -92,6 +95,61 @@ def test_padding_and_truncation_do_not_change_a_corpus(tmp_path, corpus, attacks
         assert found.ids.tolist() == plain.ids.tolist()
         shutil.rmtree(tmp_path / "cache")
     attacks(2)
+
+
+def test_one_process_answers_text_after_text_and_comes_back(impatient, attacks):
+    """What needs too much ends it; so does someone who kills it; the next text is answered all the same."""
+    limited = tokenizing.Limited(json.dumps(UNBOUNDED["grows a million times a character"]), "of a stranger")
+    with contextlib.closing(limited):
+        assert [len(ids) for ids in limited(["", ""])] == [0, 0]
+        first = limited.child.pid
+        assert limited([]) == []
+        assert limited.child.pid == first
+        with pytest.raises(tokenizing.UnboundedTokenizerError, match="of a stranger was given up"):
+            limited(["the cat sat on the mat"])
+        assert limited.child is None
+        assert [len(ids) for ids in limited([""])] == [0]
+        os.kill(limited.child.pid, signal.SIGKILL)
+        limited.child.wait()
+        assert [len(ids) for ids in limited([""])] == [0]
+    assert limited.child is None
+    attacks(2)
+
+
+def test_an_answer_that_is_cut_off_is_none(monkeypatch):
+    """A process that dies while it answers: no part of its tokens is taken for all."""
+    died = "import os, struct; os.write(1, struct.pack('<QQQI', 0, 100, 1, 7)); os._exit(1)"
+    monkeypatch.setattr(tokenizing, "PROGRAM", died)
+    with pytest.raises(tokenizing.UnboundedTokenizerError), contextlib.closing(tokenizing.Limited("{}", "x")) as encode:
+        encode(["a text"])
+
+
+DECODERS = {  # and whether a model may write with it
+    "bytes": (json.loads(byte_tokenizer().to_str())["decoder"], True),
+    "of Llama": ({"type": "Sequence", "decoders": [
+        {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+    ]}, True),
+    "words": ({"type": "WordPiece", "prefix": "##", "cleanup": True}, True),
+    "an expression": ({"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": ""}, False),
+    "long": ({"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 1000}, False),
+    "between all": ({"type": "Replace", "pattern": {"String": ""}, "content": "a" * 1000}, False),
+    "doubled": ({"type": "Sequence", "decoders": [{"type": "BPEDecoder", "suffix": ""}] * 7}, False),
+    "nested": ({"type": "Sequence", "decoders": [
+        {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "a"}, "content": "aaa"}] * 2}] * 3,
+    }, False),
+    "many": ({"type": "Sequence", "decoders": [{"type": "Fuse"}] * 1000}, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_decoder_without_bounds_is_refused(name):
+    from tokenizers import Tokenizer
+
+    decoder, bounded = DECODERS[name]
+    tokenizer = Tokenizer.from_str(json.dumps(changed(decoder=decoder)))
+    with contextlib.nullcontext() if bounded else pytest.raises(tokenizing.UnboundedTokenizerError, match="decoder"):
+        tokenizing.refuse_growing_decoder(tokenizer, "of a stranger")
 
 
 @pytest.mark.hostile("tokenizers that never end or grow without bound", 0)

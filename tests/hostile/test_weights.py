@@ -1,12 +1,12 @@
 """Numbers are of the weights that lie there: damaged or missing ones are refused, changed ones measured anew."""
 
 import json
-import os
 import shutil
 
 import numpy as np
 import pytest
 import torch
+from folders import DEEP, hollow, pipe, reconfigured, safetensors, shortened, turned, unnoted, written
 from safetensors.torch import load_file, save_file
 
 from farfield.cli import main
@@ -15,12 +15,10 @@ pytestmark = pytest.mark.hostile("weights that are not what they say")
 
 
 def without(count):
-    def damage(folder):
-        tensors = load_file(folder / "model.safetensors")
-        kept = dict(sorted(tensors.items())[: len(tensors) - count if count > 0 else -count])
-        save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    def kept(tensors):
+        return dict(sorted(tensors.items())[: len(tensors) - count if count > 0 else -count])
 
-    return damage
+    return turned(kept)
 
 
 def flipped(folder):
@@ -31,53 +29,30 @@ def flipped(folder):
     path.write_bytes(data)
 
 
-def written(name, data):
-    def damage(folder):
-        (folder / name).unlink(missing_ok=True)
-        (folder / name).write_bytes(data)
-
-    return damage
+def tensor(start, end):
+    """What the header of a safetensors file says of these numbers."""
+    return {"dtype": "F32", "shape": [end - start], "data_offsets": [4 * start, 4 * end]}
 
 
-def shortened(name):
-    def damage(folder):
-        data = (folder / name).read_bytes()
-        (folder / name).write_bytes(data[: len(data) // 2])
-
-    return damage
-
-
-def pipe(name):
-    def damage(folder):
-        (folder / name).unlink()
-        os.mkfifo(folder / name)
-
-    return damage
-
-
-def unfinished(damage):
-    """The same in a folder that notes no digest: one that was not made by `farfield train`."""
-
-    def both(folder):
-        damage(folder)
-        (folder / "finished.json").unlink()
-
-    return both
-
-
-DEEP = b"[" * 100_000
 DAMAGE = {
     "one tensor missing": without(1),
     "all but three missing": without(-3),
-    "one missing, no digest": unfinished(without(1)),
-    "all but three missing, no digest": unfinished(without(-3)),
+    "one missing, no digest": unnoted(without(1)),
+    "all but three missing, no digest": unnoted(without(-3)),
     "flipped bytes": flipped,
     "half the weights": shortened("model.safetensors"),
-    "half the weights, no digest": unfinished(shortened("model.safetensors")),
+    "half the weights, no digest": unnoted(shortened("model.safetensors")),
     "empty weights": written("model.safetensors", b""),
-    "weights are text": unfinished(written("model.safetensors", b"hello")),
-    "weights with a header of 2^60 bytes": unfinished(written("model.safetensors", (2**60).to_bytes(8, "little"))),
+    "weights are text": unnoted(written("model.safetensors", b"hello")),
+    "weights with a header of 2^60 bytes": unnoted(safetensors(b"", b"", 2**60)),
+    "weights with a header of a billion bytes": unnoted(safetensors(b"{}", b"", 10**9)),
+    "weights whose tensors overlap": unnoted(safetensors({"a": tensor(0, 8), "b": tensor(4, 12)})),
+    "weights beyond their end": unnoted(safetensors({"a": tensor(0, 1 << 40)})),
+    "weights of a type that is none": unnoted(safetensors({"a": {**tensor(0, 16), "dtype": "F7"}})),
+    "weights with a deep header": unnoted(safetensors(DEEP)),
+    "weights that are not there": unnoted(hollow("model.safetensors", 1 << 40)),
     "weights are a pipe": pipe("model.safetensors"),
+    "weights of more layers": unnoted(reconfigured(lambda fields: fields.update(num_hidden_layers=1))),
     "digest is deep": written("finished.json", DEEP),
     "digest is a list": written("finished.json", b"[1]"),
     "digest is half": shortened("finished.json"),

@@ -16,18 +16,18 @@ from .conftest import our_model, theirs
 
 def full_matrices(model, ids):
     """The attention weights of every layer, (layers, heads, n, n), from the definition."""
-    found = []
+    result = []
 
     def visit(layer, seen):
         n = seen.k.shape[2]
         t = torch.arange(n)[:, None] - torch.arange(n)
         logits = seen.q[0].double() @ seen.spread(seen.k)[0].double().mT * seen.scale
         logits = logits + seen.bias_or_zero()[:, t.clamp(min=0)]
-        found.append(logits.masked_fill(t < 0, -math.inf).softmax(-1))
+        result.append(logits.masked_fill(t < 0, -math.inf).softmax(-1))
 
     with torch.no_grad(), model.watching(visit):
         model.states(torch.from_numpy(ids)[None])
-    return torch.stack(found)
+    return torch.stack(result)
 
 
 def field_of(row, epsilon):
@@ -45,8 +45,8 @@ def test_erf_equals_that_of_the_full_matrices(kind, text, monkeypatch):
     monkeypatch.setattr(inputs, "BLOCK_BYTES", 8 * 4 * 30 * 7)  # blocks of 7 queries
     model = theirs(kind) if kind in ("gpt2", "llama", "bloom") else our_model(kind)
     some = text(60)
-    found = by_attention(model, some, 30, epsilons=("0.3", "0.05"), burn_in=11, chunks=2)
-    counts, mass = np.zeros_like(found.counts), np.zeros_like(found.mass)
+    result = by_attention(model, some, 30, epsilons=("0.3", "0.05"), burn_in=11, chunks=2)
+    counts, mass = np.zeros_like(result.counts), np.zeros_like(result.mass)
     for chunk in range(2):
         weights = full_matrices(model, some.ids[0, 30 * chunk : 30 * chunk + 30])
         for layer, of_layer in enumerate(weights):
@@ -55,9 +55,9 @@ def test_erf_equals_that_of_the_full_matrices(kind, text, monkeypatch):
                     for e, epsilon in enumerate((0.3, 0.05)):
                         counts[e, layer, head, field_of(table[i, : i + 1], epsilon)] += 1
                     mass[layer, head, : i + 1] += table[i, : i + 1].flip(0).numpy() / 38
-    np.testing.assert_array_equal(found.counts, counts)
-    np.testing.assert_allclose(found.mass, mass, atol=1e-5)
-    assert found.queries == 38
+    np.testing.assert_array_equal(result.counts, counts)
+    np.testing.assert_allclose(result.mass, mass, atol=1e-5)
+    assert result.queries == 38
 
 
 def test_bloom_attends_as_transformers_says(text):
@@ -85,11 +85,11 @@ def test_flat_attention_has_the_theoretical_field(text):
         for layer in model.network.layers:
             layer.attention.inward.weight[:32] = 0  # no queries
             layer.attention.inward.bias[:32] = 0
-    found = by_attention(model, text(400), 400, epsilons=("0.1",), burn_in=399, chunks=1)
-    np.testing.assert_array_equal(found.median(), found.row_trf)
-    assert found.median()[0, 0].tolist()[:2] == [10, 37]  # slopes 1/4 and 1/16 (the oracle table)
-    assert found.trf[0][0] == [10, 37, 148, 590]
-    assert agreement([found])["trf"] == pytest.approx(1)
+    result = by_attention(model, text(400), 400, epsilons=("0.1",), burn_in=399, chunks=1)
+    np.testing.assert_array_equal(result.median(), result.row_trf)
+    assert result.median()[0, 0].tolist()[:2] == [10, 37]  # slopes 1/4 and 1/16 (the oracle table)
+    assert result.trf[0][0] == [10, 37, 148, 590]
+    assert agreement([result])["trf"] == pytest.approx(1)
 
 
 def test_divergent_heads_have_no_field_and_come_last(text):
@@ -115,7 +115,7 @@ def test_the_gradient_field_equals_finite_differences(kind, text):
     model = theirs(kind) if kind in ("gpt2", "llama", "bloom") else our_model(kind)
     model.network.double()
     some = text(25)
-    found = by_gradient(model, some, 24, outputs=1)
+    result = by_gradient(model, some, 24, outputs=1)
     ids = torch.from_numpy(some.ids[0, :25])
     x = model.embedded(ids[None, :-1]).detach()
 
@@ -132,19 +132,19 @@ def test_the_gradient_field_equals_finite_differences(kind, text):
             step[0, 23 - t, d] = 1e-3
             gradient.append((loss(x + step) - loss(x - step)) / 2e-3)
         norms.append(np.linalg.norm(gradient))
-    ratio = found.shares[0, [0, 1, 7]]
+    ratio = result.shares[0, [0, 1, 7]]
     np.testing.assert_allclose(ratio / ratio[0], np.array(norms) / norms[0], rtol=2e-2)
-    assert found.shares.sum() == pytest.approx(1)
+    assert result.shares.sum() == pytest.approx(1)
     assert all(p.requires_grad for p in model.network.parameters())
 
 
 def test_windows_bound_the_gradient_field(text):
     """Two layers with a window of 3 see 5 tokens, and not one more."""
     model = our_model("window", encoding_parameters={"w": 3})
-    found = by_gradient(model, text(60), 32, epsilons=("1e-9",), outputs=4)
-    assert (found.fields() <= 5).all()
-    assert (found.shares[:, 5:] == 0).all()
-    assert (found.shares[:, 4] > 0).all()
+    result = by_gradient(model, text(60), 32, epsilons=("1e-9",), outputs=4)
+    assert (result.fields() <= 5).all()
+    assert (result.shares[:, 5:] == 0).all()
+    assert (result.shares[:, 4] > 0).all()
 
 
 def test_the_papers_curve_has_the_papers_faults():

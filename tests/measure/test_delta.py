@@ -39,12 +39,12 @@ def delta_of(seen, i, j):
 @pytest.mark.parametrize("j", [1, 5, 39])
 def test_delta_and_lost_mass_are_those_of_the_definition(seen, j):
     full, _ = reference(seen.q, seen.k, seen.v, seen.bias, scale=seen.scale)
-    found = changes(seen, full, j, logit_spreads(seen, [j])[0])
+    result = changes(seen, full, j, logit_spreads(seen, [j])[0])
     for i in range(j, 40):
         delta, tau = delta_of(seen, i, j)
-        torch.testing.assert_close(found["delta"][0, :, i - j], delta, atol=1e-10, rtol=1e-8)
-        torch.testing.assert_close(found["identity"][0, :, i - j], delta, atol=1e-10, rtol=1e-8)
-        torch.testing.assert_close(found["lost"][0, :, i - j], tau, atol=1e-12, rtol=1e-8)
+        torch.testing.assert_close(result["delta"][0, :, i - j], delta, atol=1e-10, rtol=1e-8)
+        torch.testing.assert_close(result["identity"][0, :, i - j], delta, atol=1e-10, rtol=1e-8)
+        torch.testing.assert_close(result["lost"][0, :, i - j], tau, atol=1e-12, rtol=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -53,12 +53,12 @@ def test_no_bound_is_broken_and_they_are_ordered(seed, scale):
     seen = some_heads(n=64, scale=scale, seed=seed)
     full, _ = reference(seen.q, seen.k, seen.v, seen.bias, scale=seen.scale)
     for j in (1, 4, 16, 60):
-        found = changes(seen, full, j, logit_spreads(seen, [j])[0])
-        delta = found["delta"]
+        result = changes(seen, full, j, logit_spreads(seen, [j])[0])
+        delta = result["delta"]
         for name in ("identity", "sharper", "radius", "paper", "spread", "certificate"):
-            assert (found[name] >= delta * (1 - 1e-9) - 1e-12).all(), name
-        assert (found["sharper"] <= found["paper"] * (1 + 1e-9)).all()
-        assert (found["spread"] >= found["sharper"] * (1 - 1e-9)).all()
+            assert (result[name] >= delta * (1 - 1e-9) - 1e-12).all(), name
+        assert (result["sharper"] <= result["paper"] * (1 + 1e-9)).all()
+        assert (result["spread"] >= result["sharper"] * (1 - 1e-9)).all()
 
 
 def test_the_spread_of_the_logits_is_largest_beyond_minus_least_within():
@@ -118,29 +118,29 @@ def test_heads_are_cut_at_their_receptive_field():
 @pytest.mark.parametrize("kind", ["alibi", "rope", "gpt2", "bloom"])
 def test_truncation_of_a_model(kind, text):
     model = theirs(kind) if kind in ("gpt2", "bloom") else our_model(kind)
-    found = truncation(model, text(64), 32, chunks=2)
-    assert found.windows == [1, 2, 4, 8, 16]
-    assert found.violations() < 1e-5
+    result = truncation(model, text(64), 32, chunks=2)
+    assert result.windows == [1, 2, 4, 8, 16]
+    assert result.violations() < 1e-5
     for name in ("sharper", "radius", "paper", "spread", "certificate"):
-        assert (found.largest[name] >= found.largest["delta"] * (1 - 1e-5)).all()
+        assert (result.largest[name] >= result.largest["delta"] * (1 - 1e-5)).all()
     # the wider the window, the less every head loses
-    assert (np.diff(found.median["lost"], axis=-1) < 0).all()
-    assert len(found.network) == 5
-    assert math.isfinite(found.network[0]["loss_change"])
+    assert (np.diff(result.median["lost"], axis=-1) < 0).all()
+    assert len(result.network) == 5
+    assert math.isfinite(result.network[0]["loss_change"])
 
 
 def test_the_network_changes_as_two_forward_passes_say(text):
     model, ids = our_model("inverse"), text(33).ids[0]
-    (found,) = network_changes(model, [ids[:33]], [4], 10)
+    (result,) = network_changes(model, [ids[:33]], [4], 10)
     read = torch.from_numpy(ids[:32])[None]
     with torch.no_grad():
         old, new = (model.network(read, window=w, use_cache=False).logits[0, 10:].double() for w in (None, 4))
     change = (old.log_softmax(-1) - new.log_softmax(-1)).abs().amax(-1)
     target = torch.from_numpy(ids[11:33])
     loss = [torch.nn.functional.cross_entropy(x, target).item() for x in (old, new)]
-    assert found["largest_logit_change"] == pytest.approx(change.max().item(), abs=1e-5)
-    assert found["median_logit_change"] == pytest.approx(change.median().item(), abs=1e-5)
-    assert found["loss_change"] == pytest.approx(loss[1] - loss[0], abs=1e-5)
+    assert result["largest_logit_change"] == pytest.approx(change.max().item(), abs=1e-5)
+    assert result["median_logit_change"] == pytest.approx(change.median().item(), abs=1e-5)
+    assert result["loss_change"] == pytest.approx(loss[1] - loss[0], abs=1e-5)
 
 
 def test_a_divergent_encoding_loses_more_and_more_and_a_convergent_one_does_not(text):

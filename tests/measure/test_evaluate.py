@@ -140,35 +140,35 @@ def test_a_damaged_result_is_measured_again(text, tmp_path):
 
 
 def test_windowed_evaluation_at_the_receptive_field(text):
-    found = evaluate(our_model(), text(300), "1x,8x", protocols=["windowed"], epsilon="0.01")
-    cut, full = found.of("windowed")[1], found.of("non-overlapping")[1]
+    result = evaluate(our_model(), text(300), "1x,8x", protocols=["windowed"], epsilon="0.01")
+    cut, full = result.of("windowed")[1], result.of("non-overlapping")[1]
     assert cut.extra["window"] == [19, 74, 128, 128]
     assert 0 < cut.extra["lost_mass"] <= cut.extra["certified_lost_mass"] <= 1
     assert cut.loss != full.loss
     assert cut.loss == pytest.approx(full.loss, abs=0.05)
-    assert found.of("windowed")[0].extra["lost_mass"] == 0  # 16 tokens are within every window
+    assert result.of("windowed")[0].extra["lost_mass"] == 0  # 16 tokens are within every window
     wide = evaluate(our_model(), text(300), "8x", protocols=["windowed"], window=128)
     assert wide.rows[1].loss == pytest.approx(wide.rows[0].loss, abs=1e-6)
 
 
 def test_the_loss_by_tokens_seen_pools_all_lengths(text):
-    found = evaluate(our_model(), text(300), "16,32,48", protocols=["non-overlapping"])
-    table = found.by_tokens_seen()
+    result = evaluate(our_model(), text(300), "16,32,48", protocols=["non-overlapping"])
+    table = result.by_tokens_seen()
     assert [(p["from"], p["to"]) for p in table] == [(1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 32), (33, 48)]
     assert table[0]["tokens"] == 19 + 10 + 7
-    first = [row.positions[0] for row in found.rows]
+    first = [row.positions[0] for row in result.rows]
     assert table[0]["loss"] == pytest.approx(sum(p["loss"] * p["tokens"] for p in first) / 36)
 
 
 def test_whether_an_evaluation_says_that_it_extrapolates(text):
-    found = evaluate(our_model(), text(300), "1x,2x,18x", level=0.5)
-    answers = found.extrapolation()
+    result = evaluate(our_model(), text(300), "1x,2x,18x", level=0.5)
+    answers = result.extrapolation()
     assert answers is not None
     assert [one.length for one in answers.lengths] == [16, 32, 288]
     assert answers.lengths[0].change == 0
     assert answers.lengths[2].change_error > 0
     assert answers.lengths[2].rise_error is not None
-    assert found.extrapolation("windowed") is None
+    assert result.extrapolation("windowed") is None
     # random weights gain nothing from context: that their perplexity stays level says nothing
     assert all(one.answer == "level" for one in answers.lengths)
     assert answers.answer == "cannot be told"
@@ -188,9 +188,9 @@ def test_a_saved_folder_of_transformers_is_measured(make, tmp_path, capsys):
 
 
 def test_positions_that_end_are_said(text):
-    found = evaluate(theirs("gpt2"), text(200), "0.5x,1x,2x")
-    assert [row.length for row in found.of("non-overlapping")] == [16, 32]
-    assert "end at 32" in found.notes[0]
+    result = evaluate(theirs("gpt2"), text(200), "0.5x,1x,2x")
+    assert [row.length for row in result.of("non-overlapping")] == [16, 32]
+    assert "end at 32" in result.notes[0]
     with pytest.raises(ValueError, match="all lengths given are longer"):
         evaluate(theirs("gpt2"), text(200), "2x")
 
@@ -205,9 +205,9 @@ def test_a_corpus_that_is_too_short_says_which_lengths_can_be_done(run, capsys):
 
 
 def test_lengths_that_are_no_multiples_are_noted(text):
-    found = evaluate(our_model(), text(100), "16,21")
-    assert "21" in found.notes[0]
-    assert [row.length for row in found.of("sliding")] == [16, 21]
+    result = evaluate(our_model(), text(100), "16,21")
+    assert "21" in result.notes[0]
+    assert [row.length for row in result.of("sliding")] == [16, 21]
 
 
 @pytest.mark.parametrize(
@@ -278,13 +278,13 @@ def test_the_help_needs_no_torch():
 def test_receptive_prints_erf_beside_trf(run, capsys, tmp_path):
     figure = tmp_path / "erf.svg"
     arguments = ["--chunks", "1", "--outputs", "2", "--quiet"]
-    found = said(capsys, "receptive", run, *arguments, "--json", "--figure", figure)
-    heads = found["attention"][0]["heads"]
+    result = said(capsys, "receptive", run, *arguments, "--json", "--figure", figure)
+    heads = result["attention"][0]["heads"]
     assert len(heads) == 2 * 2 * 2  # epsilons, layers, heads
     assert heads[0]["trf"] == 37
     assert 1 <= heads[0]["median"] <= 64
-    assert found["gradient"][0]["fields"][0]["median"] >= 1
-    assert set(found["rank_correlation"]) == {"0.1", "0.01"}
+    assert result["gradient"][0]["fields"][0]["median"] >= 1
+    assert set(result["rank_correlation"]) == {"0.1", "0.01"}
     assert figure.exists()
     call("receptive", run, run, *arguments)
     text = " ".join(capsys.readouterr().out.split())
@@ -294,8 +294,8 @@ def test_receptive_prints_erf_beside_trf(run, capsys, tmp_path):
 
 def test_receptive_truncate_prints_the_hypothesis(run, capsys, tmp_path):
     arguments = ["--truncate", "--chunks", "1", "--windows", "1,4,16", "--quiet"]
-    found = said(capsys, "receptive", run, *arguments, "--json", "--figure", tmp_path / "delta.png")
-    one = found["truncation"][0]
+    result = said(capsys, "receptive", run, *arguments, "--json", "--figure", tmp_path / "delta.png")
+    one = result["truncation"][0]
     assert {row["window"] for row in one["heads"]} == {1, 4, 16}
     row = one["heads"][0]
     assert row["largest"]["delta"] <= row["largest"]["sharper"] * (1 + 1e-5) <= row["largest"]["paper"] * (1 + 1e-4)
@@ -306,11 +306,11 @@ def test_receptive_truncate_prints_the_hypothesis(run, capsys, tmp_path):
 
 def test_speed_is_the_papers_table_with_windowed_attention(run, capsys, tmp_path):
     arguments = ["--windows", "4,8", "--tokens", "64", "--repeats", "1", "--quiet"]
-    found = said(capsys, "speed", run, *arguments, "--json", "--figure", tmp_path / "speed.png")
-    assert set(found["relative"]) == {"non-overlapping", "sliding", "windowed", "full"}
-    assert found["relative"]["non-overlapping"] == 1
-    assert found["paper"]["sliding"] == 44.35
-    assert len(found["timings"]) == 7
+    result = said(capsys, "speed", run, *arguments, "--json", "--figure", tmp_path / "speed.png")
+    assert set(result["relative"]) == {"non-overlapping", "sliding", "windowed", "full"}
+    assert result["relative"]["non-overlapping"] == 1
+    assert result["paper"]["sliding"] == 44.35
+    assert len(result["timings"]) == 7
     call("speed", *arguments, "--preset", "tiny")  # random weights
     assert "Random weights" in " ".join(capsys.readouterr().out.split())
 

@@ -48,7 +48,7 @@ def matrices(name):
 
 def falcon_matrices():
     """By hand: with eager attention transformers adds Falcon's bias twice, once in the mask; with its default once."""
-    network, found = tiny("falcon-alibi"), []
+    network, result = tiny("falcon-alibi"), []
 
     def seen(module, arguments, given):
         mixed = module.query_key_value(arguments[0] if arguments else given["hidden_states"])
@@ -56,14 +56,14 @@ def falcon_matrices():
         slopes = torch.tensor([2.0 ** (-2 * h) for h in range(1, 5)], dtype=torch.float64)
         distance = torch.arange(N)[:, None] - torch.arange(N)
         logits = (q @ k.mT - slopes[:, None, None] * distance) / 8**0.5
-        found.append(logits.masked_fill(distance < 0, float("-inf")).softmax(-1))
+        result.append(logits.masked_fill(distance < 0, float("-inf")).softmax(-1))
 
     hooks = [block.self_attention.register_forward_pre_hook(seen, with_kwargs=True) for block in network.transformer.h]
     with torch.no_grad():
         network(input_ids=first_chunk())
     for hook in hooks:
         hook.remove()
-    return found
+    return result
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -96,16 +96,16 @@ def test_gradients_are_those_of_the_model_itself(name):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_truncation_keeps_its_identity_and_bounds(name):
-    found = truncation(model_of(name), TEXT, N, windows=[4, 20], chunks=1)
-    assert found.violations() < 1e-5
+    result = truncation(model_of(name), TEXT, N, windows=[4, 20], chunks=1)
+    assert result.violations() < 1e-5
     for bound in ("paper", "sharper", "radius", "spread", "certificate"):
-        assert (found.largest["delta"] <= found.largest[bound] * (1 + 1e-5) + 1e-6).all(), bound
-    lost = np.zeros_like(found.largest["lost"])
+        assert (result.largest["delta"] <= result.largest[bound] * (1 + 1e-5) + 1e-6).all(), bound
+    lost = np.zeros_like(result.largest["lost"])
     for layer, weights in enumerate(matrices(name)):
         for w, j in enumerate((4, 20)):
             t = torch.arange(N)[:, None] - torch.arange(N)
             lost[layer, :, w] = weights.masked_fill(t < j, 0.0).sum(-1)[:, max(j, N // 2) :].amax(-1).numpy()
-    assert np.abs(lost - found.largest["lost"]).max() < 1e-5
+    assert np.abs(lost - result.largest["lost"]).max() < 1e-5
 
 
 @pytest.mark.parametrize("name", [n for n in FAMILIES if n not in (*BIASED, *NOT_BY_MASK)])

@@ -37,32 +37,32 @@ def test_the_wanted_pair_stands_once_at_its_distance(distance, length, words):
 
 
 def test_a_model_that_was_trained_for_it_finds_it(finder):
-    found = needle(finder, trials=32, distances=[1, 5, 11, 21])
-    assert found.able
-    assert found.verdict == "converges"
-    assert found.field == 1179  # of the slope 1/256 at 0.01
-    assert found.leak is not None
-    assert list(found.leaks) == sorted(found.leaks, reverse=True)
+    result = needle(finder, trials=32, distances=[1, 5, 11, 21])
+    assert result.able
+    assert result.verdict == "converges"
+    assert result.field == 1179  # of the slope 1/256 at 0.01
+    assert result.leak is not None
+    assert list(result.leaks) == sorted(result.leaks, reverse=True)
     heads = farfield.find("alibi").heads(4)
     wanted = np.mean([float(farfield.leak("alibi", 11, 32, parameters=row)) for row in heads])
-    assert found.leaks[2] == pytest.approx(wanted)
-    assert "which was not tried" in found.sentence
+    assert result.leaks[2] == pytest.approx(wanted)
+    assert "which was not tried" in result.sentence
 
 
 def test_what_is_cut_off_gets_lost(finder):
     """With every head cut at 4 tokens, two layers reach 7: what stands farther back cannot be known."""
-    found = needle(finder, trials=64, distances=[15, 21], window=4)
-    assert max(found.accuracy) < 0.6
-    assert found.window == 7  # two layers of 4 tokens
-    assert "its windows cut off everything from 7 tokens on" in found.sentence or not found.able
+    result = needle(finder, trials=64, distances=[15, 21], window=4)
+    assert max(result.accuracy) < 0.6
+    assert result.window == 7  # two layers of 4 tokens
+    assert "its windows cut off everything from 7 tokens on" in result.sentence or not result.able
 
 
 def test_a_model_that_cannot_do_it_says_nothing(finder):
     random = trained_for_it("alibi", length=24, steps=1)
-    found = needle(random, trials=32, distances=[1, 11])
-    assert not found.able
-    assert "says nothing" in found.sentence
-    json.dumps(found.json())
+    result = needle(random, trials=32, distances=[1, 11])
+    assert not result.able
+    assert "says nothing" in result.sentence
+    json.dumps(result.json())
 
 
 def made(accuracy, field, training_length=16):

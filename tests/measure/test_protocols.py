@@ -18,14 +18,14 @@ from .conftest import our_model, theirs
 
 def one_token_at_a_time(network, ids, context_of, window=None):
     """The loss of token p given the tokens from `context_of(p)` on, each in a pass of its own."""
-    found = []
+    result = []
     for p in range(1, len(ids)):
         read = torch.from_numpy(ids[context_of(p) : p])[None]
         more = {} if window is None else {"window": window}
         with torch.no_grad():
             logits = network(input_ids=read, use_cache=False, **more).logits[0, -1].double()
-        found.append(-logits.log_softmax(-1)[ids[p]].item())
-    return np.array(found)
+        result.append(-logits.log_softmax(-1)[ids[p]].item())
+    return np.array(result)
 
 
 @pytest.mark.parametrize("kind", ["alibi", "sinusoidal", "rope", "kerple-log", "gpt2", "llama", "bloom"])
@@ -99,9 +99,9 @@ def test_an_impossible_stride_is_refused(stride):
 
 
 def test_every_length_scores_the_same_tokens(text):
-    found = evaluate(our_model(), text(300), "1x,1.5x,18x")
-    assert {row.tokens for row in found.rows} == {300}
-    assert [row.length for row in found.of("sliding")] == [16, 24, 288]
+    result = evaluate(our_model(), text(300), "1x,1.5x,18x")
+    assert {row.tokens for row in result.rows} == {300}
+    assert [row.length for row in result.of("sliding")] == [16, 24, 288]
 
 
 def test_a_batch_that_does_not_fit_is_halved_with_the_same_result(text, monkeypatch):
@@ -117,9 +117,9 @@ def test_a_batch_that_does_not_fit_is_halved_with_the_same_result(text, monkeypa
         return losses(batch, targets, window)
 
     monkeypatch.setattr(model, "losses", narrow)
-    found = token_losses(model, ids, non_overlapping(320, 16), batch=16)
+    result = token_losses(model, ids, non_overlapping(320, 16), batch=16)
     assert sizes[:4] == [16, 8, 4, 2]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
 
     def never(batch, targets, window=None):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes")
@@ -183,10 +183,10 @@ def test_the_lengths_of_a_sweep_share_work_and_change_nothing(encoding, text, mo
     read = []
     states = model.states
     monkeypatch.setattr(model, "states", lambda ids, window=None: read.append(ids.numel()) or states(ids, window))
-    found = evaluate(model, some, "1x,1.5x,2x,4x,18x")
+    result = evaluate(model, some, "1x,1.5x,2x,4x,18x")
     shared = sum(read)
     read.clear()
-    for row in found.rows:
+    for row in result.rows:
         condition = Trial(row.length, row.protocol, stride=row.extra.get("stride"))
         assert row.loss == pytest.approx(measure(model, some.ids, condition).loss, abs=1e-6)
     assert shared < 0.75 * sum(read)

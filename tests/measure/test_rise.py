@@ -62,16 +62,16 @@ def test_the_three_answers():
 
 def test_a_rise_in_the_middle_counts():
     """It fell back at the longest length, and did not extrapolate to those before."""
-    found = curve({16: 0.0, 32: 0.3, 64: 0.3, 288: 0.0})
-    assert found.answer == ROSE
-    assert found.highest.length == 32
+    result = curve({16: 0.0, 32: 0.3, 64: 0.3, 288: 0.0})
+    assert result.answer == ROSE
+    assert result.highest.length == 32
 
 
 def test_the_error_of_the_rise_is_that_of_repeated_texts():
     """What the bootstrap says of one text is how much the rise varies over many."""
     many = [curve({16: 0.0, 288: 0.1}, noise=0.05, seed=seed) for seed in range(300)]
-    spread = np.std([found.highest.rise for found in many])
-    assert np.mean([found.highest.rise_error for found in many]) == pytest.approx(spread, rel=0.15)
+    spread = np.std([result.highest.rise for result in many])
+    assert np.mean([result.highest.rise_error for result in many]) == pytest.approx(spread, rel=0.15)
 
 
 def test_an_error_is_paired():
@@ -147,3 +147,12 @@ def test_rank_correlation_is_spearmans():
     assert rank_correlation([1, 2], [3, 4]) is None
     assert rank_correlation([1, 1, 1], [3, 4, 5]) is None
     assert ranks([3.0, 1.0, 3.0]).tolist() == [2.5, 1.0, 2.5]
+
+
+@pytest.mark.parametrize("level", ["nan", "0", "-1", "inf"])
+def test_a_level_that_judges_nothing_is_refused_before_a_model_is_read(level, capsys):
+    from farfield.cli import main
+
+    with pytest.raises(SystemExit):
+        main(["evaluate", "no-such-run", "--level", level])
+    assert "it must be a positive number, such as 0.02 for 2 %" in capsys.readouterr().err

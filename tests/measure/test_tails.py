@@ -69,10 +69,10 @@ def test_leak_and_verdict_are_those_of_the_changed_series():
     ):
         model = our_model(encoding)
         with replaced_tail(model, tail):
-            found = series_of(model, 288)
+            result = series_of(model, 288)
             exact = [leak(f, 16, 288, parameters=v) for f, v in (model.formula_of(0, h) for h in range(4))]
-        assert found["verdict"] == verdict
-        assert found["leak"] == pytest.approx(np.mean([float(x) for x in exact]))
+        assert result["verdict"] == verdict
+        assert result["leak"] == pytest.approx(np.mean([float(x) for x in exact]))
     bare = series_of(our_model("inverse"), 288)["leak"]
     doses = []
     for tail in ("cut", "r - 2*log(t/m)", "r - log(t/m)", "r", "constant"):

@@ -46,9 +46,9 @@ def falsified(block: str) -> Iterator[str]:
     """The certificate of a composite verdict, changed so that the claim is false or proves nothing."""
     claim = " ".join(block[block.index("Definition claim") : block.index("Theorem sum")].split())
     number = r"(\([^)]*\)|\S+)"
-    found = re.search(rf"Certificate (Upper|Lower) (\d) {number} {number} (\(At \d+\))", claim)
-    assert found is not None
-    kind, depth, exponent, constant, start = found.groups()
+    result = re.search(rf"Certificate (Upper|Lower) (\d) {number} {number} (\(At \d+\))", claim)
+    assert result is not None
+    kind, depth, exponent, constant, start = result.groups()
     other, far, steep = ("Lower", "(-40)", "40") if kind == "Upper" else ("Upper", "40", "(-2)")
     for wrong in (
         f"{kind} {depth} {exponent} {far} {start}",
@@ -56,7 +56,7 @@ def falsified(block: str) -> Iterator[str]:
         f"{other} {depth} {exponent} {constant} {start}",
         f"Finite_support 0 0 0 {start}",
     ):
-        yield claim.replace(found[0], f"Certificate {wrong}", 1)
+        yield claim.replace(result[0], f"Certificate {wrong}", 1)
     for name, change in {
         "Classes 2": "Classes 3", "Classes 3": "Classes 4", "Classes 4": "Classes 2",
         "%nat 0%nat (B": "%nat 1%nat (B", "First": "Second", "Second": "First",

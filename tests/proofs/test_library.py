@@ -51,8 +51,8 @@ def test_nothing_is_left_unproven() -> None:
     forbidden = re.compile("admit|Admitted|Axiom|Parameter |Conjecture")
     for path in PROOFS.rglob("*"):
         if path.suffix in (".v", ".py", ".md"):
-            found = [line for line in path.read_text(encoding="utf-8").splitlines() if forbidden.search(line)]
-            assert not found, f"{path.name}: {found}"
+            result = [line for line in path.read_text(encoding="utf-8").splitlines() if forbidden.search(line)]
+            assert not result, f"{path.name}: {result}"
 
 
 def test_page_names_only_what_is_there(script: ModuleType) -> None:
@@ -145,7 +145,7 @@ def is_false(logarithm: Callable[[float], float], certificate: Certificate) -> b
 
 def falsified() -> list[tuple[str, str, Certificate]]:
     """Certificates changed in their constant, exponent, depth, start or direction so that they are false."""
-    found = []
+    result = []
     for name, (_, logarithm, (claim, depth, exponent, ln_constant, start)) in TRUE.items():
         sign = -1 if claim == "Upper" else 1
         changes: dict[str, Certificate] = {
@@ -162,8 +162,8 @@ def falsified() -> list[tuple[str, str, Certificate]]:
             _, deep, _, _, first = certificate
             defined = first > {0: 0, 1: 1, 2: 2, 3: 15}[deep]
             if defined and is_false(logarithm, certificate):
-                found.append((name, change, certificate))
-    return found
+                result.append((name, change, certificate))
+    return result
 
 
 def as_coq(certificate: Certificate) -> str:

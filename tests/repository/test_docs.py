@@ -69,8 +69,8 @@ class Shown:
 def blocks(page: Path) -> Iterator[Shown]:
     """Every command and every piece of Python on a page, in order."""
     text = page.read_text(encoding="utf-8")
-    found = list(FENCE.finditer(text))
-    for block, after in zip_longest(found, found[1:]):
+    result = list(FENCE.finditer(text))
+    for block, after in zip_longest(result, result[1:]):
         language, words = block[1], block[2].split()
         line = text.count("\n", 0, block.start()) + 1
         if language in SHELLS:
@@ -163,9 +163,9 @@ def agrees(shown: str, output: str, about: bool = False) -> bool:
     lines, there = [_even(line) for line in lines], "".join(_even(line) + "\n" for line in there.splitlines())
     number = f"({NUMBER.pattern})"  # the only group
     pattern = "".join(_line(number.join(re.escape(part) for part in NUMBER.split(line)), line) for line in lines)
-    found = re.fullmatch(pattern, there)
+    result = re.fullmatch(pattern, there)
     wanted = [number for line in lines if line.strip() != "..." for number in NUMBER.findall(line)]
-    return found is not None and all(_near(a, b) for a, b in zip(wanted, found.groups(), strict=True))
+    return result is not None and all(_near(a, b) for a, b in zip(wanted, result.groups(), strict=True))
 
 
 def _near(shown: str, printed: str) -> bool:
@@ -274,8 +274,8 @@ def refresh(page: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "page").mkdir()
         with workplace(Path(folder) / "page"):
-            found = list(outputs(page))
-    for shown, output in reversed(found):
+            result = list(outputs(page))
+    for shown, output in reversed(result):
         if "..." not in plain_lines(shown.output) and not agrees(shown.output, output, shown.about):
             output = "\n".join(plain_lines(output)) + "\n"
             start, end = shown.span

@@ -10,7 +10,6 @@ from farfield.reading import UnreadableError, parse_json, read_json
 SOURCE = Path(__file__).parents[2] / "src" / "farfield"
 OTHERS = {
     "reading.py": "the door itself",
-    "commands/serve.py": "the body of a request, of a bounded size",
     "data/textfiles.py": "lines of a corpus, one at a time, of a bounded length",
     "data/tokenizing.py": "what the tokenizer itself wrote, and texts from the process that started this one",
     "explorer/browser.py": "a question from the page, in the browser's own Python",
@@ -18,7 +17,6 @@ OTHERS = {
     "measure/results.py": "what was written in the line before",
     "study/published.py": "a table of our own",
     "training/assembly.py": "what was written in the same line",
-    "training/runfolder.py": "lines of metrics, which a kill may have cut off",
 }
 
 

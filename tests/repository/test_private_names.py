@@ -27,35 +27,35 @@ def is_private(name: str) -> bool:
 
 def private_uses(tree: ast.AST) -> set[str]:
     """The private names that are asked of an object other than `self` and `cls`, or imported from the libraries."""
-    found = set()
+    result = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr):
             if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
-                found.add(node.attr)
+                result.add(node.attr)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) > 1:
             named = node.args[1]
             if node.func.id in ("getattr", "setattr", "hasattr", "delattr") and isinstance(named, ast.Constant):
-                found |= {str(named.value)} if is_private(str(named.value)) else set()
+                result |= {str(named.value)} if is_private(str(named.value)) else set()
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(LIBRARIES):
             words = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
-            found |= {word for word in words if is_private(word)}
-    return found
+            result |= {word for word in words if is_private(word)}
+    return result
 
 
 def own_names(tree: ast.AST) -> set[str]:
     """The private names that a file defines itself: functions, attributes of `self`, fields, slots, classes."""
-    found = set()
+    result = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            result.add(node.name)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
-                found.add(node.attr)
+                result.add(node.attr)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
+            result.add(node.id)
         for place in _named_in_text(node):
-            found |= {part.value for part in ast.walk(place) if isinstance(part, ast.Constant)}
-    return {name for name in found if isinstance(name, str) and is_private(name)}
+            result |= {part.value for part in ast.walk(place) if isinstance(part, ast.Constant)}
+    return {name for name in result if isinstance(name, str) and is_private(name)}
 
 
 def _named_in_text(node: ast.AST) -> list[ast.AST]:
@@ -74,7 +74,7 @@ def inherited_uses(tree: ast.Module) -> set[str]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(LIBRARIES)
         for alias in node.names
     }
-    found = set()
+    result = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
             continue
@@ -87,8 +87,8 @@ def inherited_uses(tree: ast.Module) -> set[str]:
             used |= {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
             assigned = [target for part in node.body if isinstance(part, ast.Assign) for target in part.targets]
             used |= {target.id for target in assigned if isinstance(target, ast.Name)}
-            found |= {name for name in used if is_private(name) and hasattr(theirs, name)}
-    return found
+            result |= {name for name in used if is_private(name) and hasattr(theirs, name)}
+    return result
 
 
 def of_the_libraries(text: str) -> set[str]:
@@ -104,7 +104,7 @@ def test_no_private_name_of_a_library_is_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "name"),
     [
         ("def f(network): return network.config._attn_implementation", "_attn_implementation"),
         ("def f(model): return getattr(model, '_commit_hash', None)", "_commit_hash"),
@@ -121,5 +121,5 @@ def test_no_private_name_of_a_library_is_used() -> None:
         ("def f(model, work): model._prepare_cache_for_generation = work", "_prepare_cache_for_generation"),
     ],
 )
-def test_one_would_be_found(text: str, found: str) -> None:
-    assert found in of_the_libraries(text)
+def test_one_would_be_found(text: str, name: str) -> None:
+    assert name in of_the_libraries(text)

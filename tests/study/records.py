@@ -29,7 +29,7 @@ def answers(
         for m, p in zip(MULTIPLES, perplexity, strict=True)
     }
     named = {m * base: p for m, p in zip(MULTIPLES, perplexity, strict=True)}
-    found = extrapolation(named, base, blocks=blocks, tokens=SEGMENTS * TOKENS, context_gain=(gain, 0.01))
+    result = extrapolation(named, base, blocks=blocks, tokens=SEGMENTS * TOKENS, context_gain=(gain, 0.01))
     change = perplexity[-1] / perplexity[0] - 1
     doses = [] if leak is None else [("as trained", leak, verdict, change)]
     doses += [
@@ -42,7 +42,7 @@ def answers(
         if leak is not None
     ]
     return {
-        "extrapolation": {**found.json(), "sentence": found.sentence},
+        "extrapolation": {**result.json(), "sentence": result.sentence},
         "damage": [change * 0.9, 0.002],
         "cut": {"perplexity": perplexity[0], "change": [0.01, 0.002]},
         "interventions": [

@@ -51,10 +51,10 @@ def test_a_study_on_slurm_ends_as_one_on_this_machine(tmp_path):
     assert missing(read_plan(out), out) or (out / "report.html").exists()
     local = subprocess.run([*command, "--out", str(here)], capture_output=True, text=True, check=False)
     assert local.returncode == 0, local.stderr
-    found = {path.name: json.loads(path.read_text()) for path in (out / "records").glob("python-*.json")}
+    result = {path.name: json.loads(path.read_text()) for path in (out / "records").glob("python-*.json")}
     beside = {path.name: json.loads(path.read_text()) for path in (here / "records").glob("python-*.json")}
-    assert set(found) == set(beside)
-    for name, record in found.items():
+    assert set(result) == set(beside)
+    for name, record in result.items():
         ours = record["perplexity"]["non-overlapping"]
         assert ours == pytest.approx(beside[name]["perplexity"]["non-overlapping"], rel=1e-4)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
@@ -56,6 +58,20 @@ def test_a_result_reads_well(name: str) -> None:
     for text in (str(result), repr(result)):
         assert "Node(" not in text
         assert " at 0x" not in text
+
+
+@pytest.mark.parametrize("name", [name for name in RESULTS if name != "an unknown model"])
+def test_a_result_travels_to_another_process(name: str) -> None:
+    result = RESULTS[name]()
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_encodings_travel_too() -> None:
+    """Named ones could not: their rules are functions without a name."""
+    mine = ff.Encoding("mine", "-a*t", learn={"a": (0, 1)})
+    for encoding in (*ff.ENCODINGS.values(), ff.find("-k*t**2"), mine):
+        assert pickle.loads(pickle.dumps(encoding)) == encoding
+        assert copy.deepcopy(encoding) == encoding
 
 
 def test_results_print_what_they_say() -> None:
@@ -115,3 +131,24 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert ff.trf("alibi", 0.01, parameters={"k": np.float64(0.0625)}) == 74
     assert ff.trf("alibi", 0.01, parameters={"k": np.float32(0.0625)}) == 74
     assert ff.trf("-k*t/16", 0.01, parameters={"k": np.int64(1)}) == 74
+
+
+def test_the_width_of_a_head_reaches_every_function() -> None:
+    """An encoding whose slope is one over the width of a head: 1/16 at 16, 1/64 at 64."""
+    slope = ff.Fixed(lambda width: 1 / width, "1/width")
+    mine = ff.Encoding("mine", "-d*t", (ff.Parameter("d", "d > 0", slope),))
+    at = {width: {"d": f"1/{width}"} for width in (16, 64)}
+    for width, given in at.items():
+        assert ff.trf(mine, 0.01, width=width) == ff.trf("-d*t", 0.01, parameters=given)
+        assert ff.reach(mine, 0.01, 99, width=width) == ff.reach("-d*t", 0.01, 99, parameters=given)
+        assert ff.leak(mine, 64, 512, width=width) == ff.leak("-d*t", 64, 512, parameters=given)
+        assert ff.law(mine, width=width) == ff.law("-d*t", parameters=given)
+        assert ff.layer(mine, 0.01, 2, width=width).mixture == ff.trf("-d*t", 0.01, parameters=given)
+        assert ff.model_reach(mine, 0.1, 2, width=width) == ff.model_reach("-d*t", 0.1, 2, parameters=given)
+        assert ff.windows(mine, 0.01, 1, width=width).heads[0].tokens == (
+            ff.windows("-d*t", 0.01, 1, parameters=given).heads[0].tokens
+        )
+        assert ff.series(mine, width=width).tail(5).mid() == ff.series("-d*t", parameters=given).tail(5).mid()
+        assert ff.compare(mine, "-t/32", width=width).smaller == ("a" if width == 16 else "b")
+    other = ff.Encoding("other", "-d*t - k*t", (ff.Parameter("d", "d > 0", slope),))
+    assert ff.design(other, 30, width=16).value < ff.design(other, 30, width=64).value

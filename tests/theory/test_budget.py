@@ -49,9 +49,9 @@ def said(capsys, *arguments):
 def test_what_is_not_ready_is_left_out_with_a_sentence(capsys):
     short = said(capsys, "-1.5*log(t+1) - log(log(t+5))/7", "--time", "0.000001")
     assert "undecided" in short  # the verdict has less work, too
-    found = find("-2*log(t+1)")
+    result = find("-2*log(t+1)")
     options = {"heads": None, "width": 64, "layers": None, "epsilons": ["0.1"], "context": None, "lengths": None}
-    seen = fields(found, check(found), {}, **options, start=0, seconds=-1)
+    seen = fields(result, check(result), {}, **options, start=0, seconds=-1)
     assert seen.notes == ["the sum or a receptive field is left out: not ready after -1 s; --time 30 gives more"]
     whole = said(capsys, "alibi", "--heads", "2", "--json", "--time", "1000")
     assert [len(head["trf"]) for head in json.loads(whole)["heads"]] == [7, 7]

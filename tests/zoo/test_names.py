@@ -55,10 +55,10 @@ def test_a_name_is_never_read_as_a_formula(name: str) -> None:
             check(name)
         assert "\n" not in str(caught.value)
     elif wanted is not None:
-        found = find(name)
-        assert found.name == wanted
-        assert found.text == find(wanted).text
-        assert "(" in found.asked or (name == wanted and found.source)  # with its source
+        result = find(name)
+        assert result.name == wanted
+        assert result.text == find(wanted).text
+        assert "(" in result.asked or (name == wanted and result.source)  # with its source
 
 
 @pytest.mark.parametrize("wrong", ["-k*n", "runs/mine", "gpt-oss", "-log(1 + n)"])

@@ -106,40 +106,40 @@ def check_command(
             raise ValueError("k is given twice, by --set and by --slopes")
         named, heads = with_slopes(named, slopes, heads)
     verdict = check(named, start=start, parameters=given, budget=BUDGET * (1 if time is None else time / 2))
-    seen = fields(
+    summary = fields(
         named, verdict, given, heads=heads, width=width, layers=layers, epsilons=epsilon or list(EPSILONS),
         context=context, lengths=None if train_length is None or test_length is None else (train_length, test_length),
         start=start, seconds=seconds,
     )  # fmt: skip
     if heads is not None and (said := said_slopes(named, heads, given)):
-        seen.notes.append(said)
+        summary.notes.append(said)
     proof = None
     if coq is not None or verify:
         rows = named.heads(heads, given, width=width) if heads is not None else [dict(given)]
         proof = ProofFile(proof_text(named, rows, start, epsilon), coq, library)
     if as_json:
-        answer = {**verdict.json(), **seen.json()}
+        answer = {**verdict.json(), **summary.json()}
         print(json.dumps(answer if proof is None else {**answer, "coq": proof.json(verify)}, indent=2))
         return
     if latex:
-        print(verdict.latex() + _latex_table(seen))
+        print(verdict.latex() + _latex_table(summary))
     else:
-        show(Console(), named, verdict, seen)
+        show(Console(), named, verdict, summary)
     if proof is not None:
         proof.show(Console(stderr=latex), verify)
 
 
-def show(console: Console, named: Encoding, verdict: Verdict, seen: Summary) -> None:
+def show(console: Console, named: Encoding, verdict: Verdict, summary: Summary) -> None:
     """The answer for a person."""
     if named.asked:
         console.print(Text(f"{named.asked}:"))
-    console.print(first_sentence(named, verdict, seen))
+    console.print(first_sentence(named, verdict, summary))
     console.print(Text(_heading(verdict), style="bold"))
     console.print(numbered(verdict.proof))
-    if len(seen.heads) == 1 and seen.heads[0].exact_total is not None:
-        console.print(Text(f"B = {seen.heads[0].exact_total}"))
-    _show_heads(console, seen)
-    for note in seen.notes:
+    if len(summary.heads) == 1 and summary.heads[0].exact_total is not None:
+        console.print(Text(f"B = {summary.heads[0].exact_total}"))
+    _show_heads(console, summary)
+    for note in summary.notes:
         console.print(Text(note))
 
 
@@ -152,7 +152,7 @@ def _heading(verdict: Verdict) -> str:
     return "proof (its condition is compared with verdicts at points: sampled)" if verdict.sampled else "proof"
 
 
-def first_sentence(named: Encoding, verdict: Verdict, seen: Summary) -> Text:
+def first_sentence(named: Encoding, verdict: Verdict, summary: Summary) -> Text:
     """The whole answer in one sentence: the verdict, and how far it sees."""
     subject = named.name if named.text is None else f"{named.name}: {_equation(named.text)}"
     subject = _equation(named.text) if named.text == named.name else subject
@@ -163,7 +163,7 @@ def first_sentence(named: Encoding, verdict: Verdict, seen: Summary) -> Text:
         said = ": undecided"
     elif verdict.envelope is not None and verdict.answer is not None:
         said = f": {verdict.answer}: {'the class' * (verdict.condition is None)}{said}".replace("  ", " ")
-    return Text.assemble((subject, "bold"), (said, _COLOURS[verdict.verdict]), _how_far(verdict, seen) + ".")
+    return Text.assemble((subject, "bold"), (said, _COLOURS[verdict.verdict]), _how_far(verdict, summary) + ".")
 
 
 def _equation(text: str) -> str:
@@ -171,33 +171,35 @@ def _equation(text: str) -> str:
     return f"r(t) = {text}" if weight == text else f"b(t) = {weight.strip()}"
 
 
-def _how_far(verdict: Verdict, seen: Summary) -> str:
+def _how_far(verdict: Verdict, summary: Summary) -> str:
     """What follows the verdict in the first sentence: the tokens that hold nearly all of the weight, where proven."""
-    ready = [h for h in seen.heads if h.tokens]
+    ready = [h for h in summary.heads if h.tokens]
     if verdict.verdict == "diverges" and verdict.envelope is None:
         return ", so no window is enough for every text"
-    if not ready or len(ready) < len(seen.heads):
+    if not ready or len(ready) < len(summary.heads):
         return ""
-    i = next((i for i, e in enumerate(seen.epsilons) if exact_epsilon(e) <= Fraction(1, 100)), len(seen.epsilons) - 1)
+    i = next(
+        (i for i, e in enumerate(summary.epsilons) if exact_epsilon(e) <= Fraction(1, 100)), len(summary.epsilons) - 1
+    )
     if any(len(h.tokens) <= i for h in ready):
         return ""
     widest = shown_number(max((h.tokens[i] for h in ready), key=lambda n: (len(n), n)))
-    share = exact_epsilon(seen.epsilons[i]) * 100
-    part = f"{float(share):g} %" if share >= Fraction(1, 1000) else seen.epsilons[i]
+    share = exact_epsilon(summary.epsilons[i]) * 100
+    part = f"{float(share):g} %" if share >= Fraction(1, 1000) else summary.epsilons[i]
     word = "token" if widest == "1" else "tokens"
     where = f"; of {len(ready)} heads the widest has" if ready[0].head is not None else ", with"
     return f"{where} all but {part} of the weight within {widest} {word}"
 
 
-def _latex_table(seen: Summary) -> str:
+def _latex_table(summary: Summary) -> str:
     """The receptive fields as a table, one row for each head, or nothing if there are none."""
     from farfield.commands.compare import latex_number
 
-    rows = [h for h in seen.heads if h.tokens]
+    rows = [h for h in summary.heads if h.tokens]
     if not rows:
         return ""
     names = [] if rows[0].head is None else ["head"]
-    head = [*names, *(rf"$\epsilon = {latex_number(e)}$" for e in seen.epsilons)]
+    head = [*names, *(rf"$\epsilon = {latex_number(e)}$" for e in summary.epsilons)]
     lines = [rf"\begin{{tabular}}{{{'r' * len(head)}}}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
     for h in rows:
         tokens = [f"${latex_number(str(n))}$" for n in h.tokens or ()]
@@ -205,34 +207,34 @@ def _latex_table(seen: Summary) -> str:
     return "\n" + "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
-def _show_heads(console: Console, seen: Summary) -> None:
+def _show_heads(console: Console, summary: Summary) -> None:
     """One row for each head (or one for the formula), columns for what was asked."""
-    single = len(seen.heads) == 1 and seen.heads[0].head is None
+    single = len(summary.heads) == 1 and summary.heads[0].head is None
     columns: list[tuple[str, Callable[[HeadSummary], str]]] = []
-    if any(h.total is not None for h in seen.heads) and not single:
+    if any(h.total is not None for h in summary.heads) and not single:
         columns.append(("B", lambda h: h.total_text()))
-    for i, e in enumerate(seen.epsilons):
-        if any(h.tokens for h in seen.heads):
+    for i, e in enumerate(summary.epsilons):
+        if any(h.tokens for h in summary.heads):
             columns.append((e, partial(_nth, "tokens", i)))
-        if any(h.reach for h in seen.heads):
-            columns.append((f"{e} in {seen.context}", partial(_nth, "reach", i)))
-    if any(h.horizon for h in seen.heads):
+        if any(h.reach for h in summary.heads):
+            columns.append((f"{e} in {summary.context}", partial(_nth, "reach", i)))
+    if any(h.horizon for h in summary.heads):
         columns.append(("looks convergent up to", lambda h: h.horizon_text()))
-    if seen.lengths is not None:
+    if summary.lengths is not None:
         columns.append(("leak", lambda h: "" if h.leak is None else f"{h.leak:.3f}"))
-    if not columns or not seen.heads:
+    if not columns or not summary.heads:
         return
     if not single:
-        names = list(seen.heads[0].parameters)
+        names = list(summary.heads[0].parameters)
         columns = [("head", lambda h: str(h.head)), *((n, partial(_parameter, n)) for n in names), *columns]
-        if len({h.said for h in seen.heads}) > 1:
+        if len({h.said for h in summary.heads}) > 1:
             columns.append(("verdict", lambda h: h.said))
     below = []
-    for label, rows in (seen.layer or {}).items():
+    for label, rows in (summary.layer or {}).items():
         tokens = {r["epsilon"]: shown_number(r["tokens"]) for r in rows}
         below.append([label if name == "head" else tokens.get(name, "") for name, _ in columns])
-    cells = [[cell(h) for _, cell in columns] for h in seen.heads]
-    title = "receptive field in tokens, for each epsilon" if any(h.tokens for h in seen.heads) else "each head"
+    cells = [[cell(h) for _, cell in columns] for h in summary.heads]
+    title = "receptive field in tokens, for each epsilon" if any(h.tokens for h in summary.heads) else "each head"
     headings = [name for name, _ in columns]
     console.print(fitting(console, headings, cells, title=title, names=0 if single else 1, below=below))
 

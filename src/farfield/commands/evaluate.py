@@ -13,6 +13,7 @@ from rich.text import Text
 
 from farfield.commands.options import Measuring, Whole, WholeOrNone, progress
 from farfield.commands.tables import fitting, percent
+from farfield.measure.rise import LEVEL, require_level
 
 if TYPE_CHECKING:
     from farfield.measure import Evaluation, Score
@@ -31,7 +32,7 @@ def evaluate_command(
     window: WholeOrNone = None,
     epsilon: str | None = None,
     tails: Annotated[list[str] | None, Parameter(name="--tail", negative="", allow_leading_hyphen=True)] = None,
-    level: Annotated[float, Parameter(name=("--level", "--delta"))] = 0.02,
+    level: Annotated[float, Parameter(name=("--level", "--delta"))] = LEVEL,
     batch: WholeOrNone = None,
     out: Path | None = None,
     options: Measuring = Measuring(),
@@ -57,8 +58,7 @@ def evaluate_command(
     from farfield.measure import evaluate
     from farfield.measure.lengths import parse_lengths, possible_lengths, training_length_of
 
-    if level <= 0:
-        raise ValueError(f"The level is {level}; it must be a positive number, such as 0.02 for 2 %.")
+    require_level(level)
     with progress("reading the model", options.quiet) as watch:
         subject = options.model(model)
         longest = max(possible_lengths(subject, parse_lengths(lengths, training_length_of(subject)))[0])

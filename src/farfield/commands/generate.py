@@ -115,6 +115,7 @@ def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
         from transformers.utils import logging
 
         from farfield.data.tokenizer import load_tokenizer
+        from farfield.data.tokenizing import refuse_growing_decoder
         from farfield.training.devices import chosen_device
         from farfield.training.pretrained import is_path, load_network
         from farfield.training.runfolder import TOKENIZER
@@ -134,6 +135,9 @@ def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
     except Exception as error:  # whatever transformers or a broken file raises
         reason = " ".join(str(error).split())[:300]
         raise ValueError(f"the tokenizer of {run!r} cannot be loaded: {reason}") from None
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        raise ValueError(f"the tokenizer of {run!r} cannot be used: it is none that a {TOKENIZER} describes")
+    refuse_growing_decoder(tokenizer.backend_tokenizer, f"of {run!r}")
     return network.to(chosen_device(device)), tokenizer
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from farfield.commands.options import Flag, Whole, WholeOrNone
+from farfield.reading import parse_json
 
 CHUNK = 1024  # tokens of a long prompt that are read at once
 MOST_TOKENS = 1 << 20
@@ -142,12 +143,15 @@ class Writer:
 
     def __init__(self, name: str, model: Any, tokenizer: Any, epsilon: str, bounds: dict[str, Any] | None):
         import farfield
+        from farfield.data.tokenizing import Limited, is_plain
 
         self.name, self.model, self.tokenizer, self.epsilon, self.bounds = name, model, tokenizer, epsilon, bounds
         if bounds is not None:
             farfield.bound(model, epsilon, **bounds)
             farfield.BoundedCache(model, epsilon, **bounds)  # says at once if there is none
         self._one = threading.Lock()
+        backend = tokenizer.backend_tokenizer
+        self._limited = None if is_plain(backend) else Limited(backend.to_str(), f"of {name!r}")
 
     def write(self, wish: Wish, index: int, say: Callable[[str], None] | None = None) -> dict[str, Any]:
         """One choice with its certificate; `say` is told each piece of text as it is written."""
@@ -192,11 +196,9 @@ class Writer:
     def _ids(self, prompt: Any) -> Any:
         import torch
 
-        from farfield.data.tokenizing import try_out
-
         size = self.model.get_input_embeddings().num_embeddings
-        if isinstance(prompt, str):
-            try_out(self.tokenizer.backend_tokenizer, prompt, f"of {self.name!r}")
+        if isinstance(prompt, str) and self._limited is not None:
+            self._limited([prompt])  # what does not end, or not stay within bounds, is found out there
         ids = self.tokenizer(prompt)["input_ids"] if isinstance(prompt, str) else prompt
         if not ids:
             raise ValueError("the prompt has no tokens; give some text")
@@ -244,19 +246,17 @@ def application(writer: Writer) -> Any:
 
     async def completions(request: Any) -> Any:
         try:
-            body = b""
+            body = bytearray()
             async for part in request.stream():
                 body += part
                 if len(body) > LARGEST:
                     raise ValueError(f"a request has at most {LARGEST >> 20} MB")
-            wish = read(json.loads(body))
+            wish = read(_parsed(bytes(body)))
             if wish.stream and (len(wish.prompts) > 1 or wish.stop or wish.echo):
                 raise ValueError("a stream has one prompt, and neither stop nor echo")
             if wish.stream:
                 return StreamingResponse(_stream(writer, wish), media_type="text/event-stream")
             done = [await run_in_threadpool(writer.write, wish, i) for i in range(len(wish.prompts))]
-        except json.JSONDecodeError:
-            return JSONResponse(_error("the request is not JSON"), 400)
         except (ValueError, RuntimeError) as error:  # a person's mistake, or a certificate that policy "stop" refused
             return JSONResponse(_error(str(error)), 400)
         return JSONResponse(_answer(writer, done))
@@ -264,6 +264,13 @@ def application(writer: Writer) -> Any:
     routes = [Route("/v1/models", models), Route("/v1/completions", completions, methods=["POST"])]
     guard = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
     return Starlette(routes=routes, middleware=[guard])
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return parse_json(body)
+    except ValueError as error:
+        raise ValueError(f"the request is not JSON that can be read: {error}") from None
 
 
 def _error(sentence: str) -> dict[str, Any]:

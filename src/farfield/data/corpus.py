@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.data.durable import sha256_of
-from farfield.data.textfiles import CorpusError, Errors, Passage, documents, is_text
+from farfield.data.textfiles import CorpusError, Decompressed, Errors, Passage, documents, is_text
 
 SPLITS = ("train", "valid", "test")
 
@@ -175,7 +175,8 @@ def _path_corpus(name: str, path: Path, seed: int, errors: Errors, limit: int | 
                 f"The corpus {str(path)!r} has no {split} split: no file or folder in it is called {split} "
                 f"(found {', '.join(sorted(set(named.values())))})."
             )
-        read = (documents(file, errors) for file in chosen(split))
+        decompressed = Decompressed()
+        read = (documents(file, errors, decompressed) for file in chosen(split))
         if named:
             return itertools.chain.from_iterable(read)
         if len(files) < GROUP:

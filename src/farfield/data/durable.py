@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 _STAGED = re.compile(r"\..+\.[0-9a-f]{16}\.staged")
+HOLLOW = 1 << 30  # bytes from which on holes in a file are looked for
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -83,6 +84,13 @@ def replace_files(folder: Path, write: Callable[[Path], object]) -> None:
         shutil.rmtree(staged, ignore_errors=True)
 
 
+def cache_folder() -> Path:
+    """Where tokens and tokenizers are kept: $FARFIELD_CACHE, or farfield in the user's cache folder."""
+    if chosen := os.environ.get("FARFIELD_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "farfield"
+
+
 def private_folder(path: Path) -> Path:
     """A folder that only its owner may write to; made if it is not there."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -142,11 +150,26 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """The sha256 of a file's contents; a pipe or a device is refused, because it need not end."""
+    """The sha256 of a file's contents; a pipe or a device, which need not end, or nothing but holes is refused."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{str(path)!r} cannot be read: it is not a file.")
     with path.open("rb") as file:
+        if _is_hollow(file.fileno()):
+            raise ValueError(f"{str(path)!r} is not read: of its {path.stat().st_size:,} bytes hardly any are there.")
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_hollow(handle: int) -> bool:
+    """Whether a large file takes less than a hundredth of its size on the disk, because the rest was never written."""
+    about = os.fstat(handle)
+    if about.st_size < HOLLOW or not hasattr(os, "SEEK_HOLE") or 51_200 * about.st_blocks > about.st_size:
+        return False
+    try:  # some file systems do not tell the blocks; those that do also tell where the holes are
+        hole = os.lseek(handle, 0, os.SEEK_HOLE)
+    except OSError:
+        return False
+    os.lseek(handle, 0, os.SEEK_SET)
+    return hole < about.st_size
 
 
 def as_disk_full(error: Exception, path: Path) -> Exception:

@@ -1,24 +1,30 @@
 """Files of text, plain or compressed, read block by block and never trusted.
 
-A `.txt` file is one document; each line of a `.jsonl` file is one. Invalid UTF-8 is refused with its line and byte, and
-so is a compressed file that grows out of all proportion.
+A `.txt` file is one document; each line of a `.jsonl` file is one. Invalid UTF-8 is refused with its line and byte.
+What the compressed files of a corpus grow to is refused beyond 64 MB, if it is more than 200 times what was read of
+them, or more than 20 times and more than the room that is left on the disk.
 """
 
 from __future__ import annotations
 
 import codecs
 import gzip
+import itertools
 import json
 import lzma
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
 
+from farfield.data.durable import cache_folder
+
 Errors = Literal["strict", "replace"]
 
 BLOCK = 1 << 20  # bytes that are read and decoded at a time
-MOST_EXPANSION = 200  # a compressed file may grow to this many times its size ...
-FREE_EXPANSION = 64 << 20  # ... or to this many bytes, whichever is more
+FREE_EXPANSION = 64 << 20  # bytes to which compressed files may grow whatever they are
+MOST_EXPANSION = 200  # times their size, beyond that: text grows 2 to 20 times, and repetitive logs 100
+USUAL_EXPANSION = 20  # times, from which on the room on the disk counts
 LONGEST_RECORD = 64 << 20  # characters of one line of .jsonl
 
 _KINDS = (".txt", ".jsonl")
@@ -36,21 +42,51 @@ class CorpusError(ValueError):
     """Something about the text that its owner has to mend; the message is one sentence."""
 
 
+class Decompressed:
+    """What was read of a corpus's compressed files and what it has become, which tells text from a bomb."""
+
+    def __init__(self) -> None:
+        self.read = self.grown = 0
+
+    def add(self, path: Path, read: int, grown: int) -> None:
+        """Count so many more bytes of a file, and those that they have become."""
+        self.read, self.grown = self.read + read, self.grown + grown
+        if self.grown <= max(FREE_EXPANSION, USUAL_EXPANSION * self.read):
+            return
+        if self.grown > MOST_EXPANSION * self.read:
+            reason = f"{MOST_EXPANSION} times what was read of it"
+        elif self.grown > _room():
+            reason = f"{USUAL_EXPANSION} times what was read of it, and more than there is room on the disk"
+        else:
+            return
+        raise CorpusError(
+            f"{str(path)!r} expands to more than {reason} ({self.read:,} bytes became {self.grown:,}): text hardly "
+            "does, so it is not read; if it is text all the same, decompress it first."
+        )
+
+
+def _room() -> int:
+    """Bytes that are free on the disk where tokens are kept."""
+    folder = cache_folder().absolute()
+    return shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
+
+
 def is_text(path: Path) -> bool:
     """Whether a file's name says that it holds text."""
     return path.suffix in _KINDS or path.suffix in _COMPRESSIONS
 
 
-def documents(path: Path, errors: Errors) -> Iterator[Passage]:
-    """The documents of a file, in passages."""
+def documents(path: Path, errors: Errors, decompressed: Decompressed | None = None) -> Iterator[Passage]:
+    """The documents of a file, in passages; files of one corpus share what they may expand to."""
     suffixes = [s for s in path.suffixes if s not in _COMPRESSIONS]
-    return _records(path, errors) if suffixes and suffixes[-1] == ".jsonl" else _whole_file(path, errors)
+    texts = _decoded(path, errors, decompressed or Decompressed())
+    return _records(path, texts) if suffixes and suffixes[-1] == ".jsonl" else _whole_file(texts)
 
 
-def _whole_file(path: Path, errors: Errors) -> Iterator[Passage]:
+def _whole_file(texts: Iterator[str]) -> Iterator[Passage]:
     """A text file as one document, in passages that end with a line."""
     kept = ""
-    for text in _decoded(path, errors):
+    for text in texts:
         kept += text
         cut = kept.rfind("\n") + 1
         if cut:
@@ -62,10 +98,10 @@ def _whole_file(path: Path, errors: Errors) -> Iterator[Passage]:
     yield Passage(kept, True)
 
 
-def _records(path: Path, errors: Errors) -> Iterator[Passage]:
+def _records(path: Path, texts: Iterator[str]) -> Iterator[Passage]:
     """The `text` of each line of a .jsonl file, each its own document."""
     kept, line = "", 0
-    for text in _with_end(_decoded(path, errors)):
+    for text in itertools.chain(texts, ["\n"]):
         kept += text
         *lines, kept = kept.split("\n")
         if len(kept) > LONGEST_RECORD:
@@ -88,16 +124,11 @@ def _records(path: Path, errors: Errors) -> Iterator[Passage]:
                 yield Passage(found.encode(errors="replace").decode(), True)
 
 
-def _with_end(texts: Iterator[str]) -> Iterator[str]:
-    yield from texts
-    yield "\n"
-
-
-def _decoded(path: Path, errors: Errors) -> Iterator[str]:
+def _decoded(path: Path, errors: Errors, decompressed: Decompressed) -> Iterator[str]:
     """The text of a file, block by block; invalid UTF-8 is refused with its line and byte."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors)
     offset, line = 0, 1
-    for block in _expanded(path):
+    for block in _expanded(path, decompressed):
         pending = len(decoder.getstate()[0])
         try:
             text = decoder.decode(block)
@@ -124,20 +155,15 @@ def _not_utf8(path: Path, error: UnicodeDecodeError, base: int, line: int) -> Co
     )
 
 
-def _expanded(path: Path) -> Iterator[bytes]:
-    """The bytes of a file after decompression, up to the limit that tells text from a bomb."""
-    most = max(FREE_EXPANSION, MOST_EXPANSION * path.stat().st_size)
-    compressed = path.suffix in _COMPRESSIONS
-    total = 0
+def _expanded(path: Path, decompressed: Decompressed) -> Iterator[bytes]:
+    """The bytes of a file after decompression."""
     try:
-        with _opened(path) as file:
-            while block := file.read(BLOCK):
-                total += len(block)
-                if compressed and total > most:
-                    raise CorpusError(
-                        f"{str(path)!r} expands to more than {MOST_EXPANSION} times its size "
-                        f"({path.stat().st_size} bytes): text does not, so it is not read."
-                    )
+        with path.open("rb") as file, _opened(path, file) as stream:
+            read = 0
+            while block := stream.read(BLOCK):
+                if stream is not file:
+                    decompressed.add(path, file.tell() - read, len(block))
+                    read = file.tell()
                 yield block
     except CorpusError:
         raise
@@ -149,18 +175,18 @@ def _expanded(path: Path) -> Iterator[bytes]:
         raise
 
 
-def _opened(path: Path) -> BinaryIO:
+def _opened(path: Path, file: BinaryIO) -> BinaryIO:
     if path.suffix == ".gz":
-        return gzip.open(path, "rb")  # type: ignore[return-value]
+        return gzip.open(file, "rb")  # type: ignore[return-value]
     if path.suffix == ".xz":
-        return lzma.open(path, "rb")  # type: ignore[return-value]
+        return lzma.open(file, "rb")  # type: ignore[return-value]
     if path.suffix == ".zst":
         try:
             import zstandard
         except ImportError:
             raise CorpusError(f"{str(path)!r} needs the package zstandard: pip install 'farfield[train]'.") from None
-        return ZstdFile(path, zstandard)  # type: ignore[return-value]
-    return path.open("rb")
+        return ZstdFile(file, zstandard)  # type: ignore[return-value]
+    return file
 
 
 class ZstdFile:
@@ -168,16 +194,16 @@ class ZstdFile:
 
     STEP = 2048  # compressed bytes at a time: of the worst bomb these are 64 MB
 
-    def __init__(self, path: Path, zstandard: Any) -> None:
+    def __init__(self, file: BinaryIO, zstandard: Any) -> None:
         # a frame may ask for a window of up to 2 GB of memory: 128 MB is what `zstd` itself allows by default
         self.decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-        self.file, self.frame, self.inside, self.rest = path.open("rb"), self.decompressor.decompressobj(), False, b""
+        self.file, self.frame, self.inside, self.rest = file, self.decompressor.decompressobj(), False, b""
 
     def __enter__(self) -> ZstdFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.file.close()
+        pass
 
     def read(self, size: int) -> bytes:
         """At least this many bytes, unless the file ends."""

@@ -11,7 +11,7 @@ import json
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SECONDS = 60  # of the processor, for one lot of text (4 MB at most), and to load the tokenizer
 MEMORY = 6 << 30  # bytes, of addresses
+MOST_GROWTH, MOST_DECODERS = 64, 32  # of a decoder: how many times longer it makes a text, and its parts
 PROGRAM = "import farfield.data.tokenizing as t; t.work()"
 
 
@@ -37,56 +38,96 @@ def is_plain(tokenizer: Tokenizer | dict[str, Any]) -> bool:
         and model.get("type") == "BPE"
         and (about.get("post_processor") or before).get("type") == "ByteLevel"
         and not any(about.get(part) for part in ("normalizer", "padding", "truncation"))
+        and not any(model.get(part) for part in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"))
     )
 
 
-@contextlib.contextmanager
-def limited(description: str, what: str) -> Iterator[Any]:
-    """A function from texts to the tokens of each, computed in a process with limits.
+def refuse_growing_decoder(tokenizer: Tokenizer, what: str) -> None:
+    """Refuse a tokenizer whose tokens, turned into text again, could take time or room without bound.
+
+    That is done token by token while a model writes, so there is no process with limits for it.
+    """
+    growth, todo, count = 1.0, [json.loads(tokenizer.to_str()).get("decoder")], 0
+    while todo:
+        decoder = todo.pop()
+        kind = decoder.get("type") if isinstance(decoder, dict) else None
+        if kind == "Sequence":
+            todo += decoder.get("decoders") or []
+            continue
+        count += 1
+        if kind == "Replace":
+            pattern, size = decoder["pattern"].get("String"), len(decoder["content"])
+            # an expression; each place of a text; each time that the pattern stands there
+            growth *= float("inf") if pattern is None else max(1, size / len(pattern)) if pattern else 1 + size
+        elif kind in ("BPEDecoder", "WordPiece", "CTC"):  # they may put a blank between any two characters
+            growth *= 2
+    if growth > MOST_GROWTH or count > MOST_DECODERS:
+        raise UnboundedTokenizerError(
+            f"The tokenizer {what} is not used: by its decoder a text could grow without bound, or take for ever."
+        )
+
+
+class Limited:
+    """A tokenizer at work in one process with limits, which is started when a text comes and again after it ended.
 
     Args:
         description: The tokenizer as JSON.
         what: Its name in a sentence.
     """
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    asked, answered = child.stdin, child.stdout
-    assert asked is not None
-    assert answered is not None
 
-    def ask(data: bytes) -> bytes:
+    def __init__(self, description: str, what: str) -> None:
+        self.description, self.what = description, what
+        self.child: subprocess.Popen[bytes] | None = None
+
+    def __call__(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The tokens of each text."""
         try:
-            asked.write(struct.pack("<Q", len(data)) + data)
-            asked.flush()
-            (size,) = struct.unpack("<Q", answered.read(8))
-            return answered.read(size)
-        except (OSError, struct.error):
+            if self.child is not None and self.child.poll() is not None:
+                self.close()  # someone ended it since the last text
+            if self.child is None:
+                self.child = subprocess.Popen(
+                    [sys.executable, "-P", "-c", PROGRAM],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                )  # fmt: skip
+                self._ask(self.child, self.description.encode())
+            found = self._ask(self.child, json.dumps(list(texts)).encode())
+        except (OSError, EOFError, struct.error):
+            self.close()
             raise UnboundedTokenizerError(
-                f"The tokenizer {what} was given up: it needed more than {SECONDS} seconds of the processor or "
+                f"The tokenizer {self.what} was given up: it needed more than {SECONDS} seconds of the processor or "
                 f"{MEMORY >> 30} GB for a piece of text, or failed."
             ) from None
-
-    def encode(texts: Sequence[str]) -> list[np.ndarray]:
-        found = ask(json.dumps(list(texts)).encode())
+        if not texts:
+            return []
         ends = np.frombuffer(found[: 8 * len(texts)], dtype=np.uint64)
         return np.split(np.frombuffer(found[8 * len(texts) :], dtype=np.uint32), ends[:-1].astype(int))
 
-    try:
-        ask(description.encode())
-        yield encode
-    finally:
-        child.kill()
-        with contextlib.suppress(OSError):
-            child.communicate()
+    @staticmethod
+    def _ask(child: subprocess.Popen[bytes], data: bytes) -> bytes:
+        asked, answered = child.stdin, child.stdout
+        assert asked is not None
+        assert answered is not None
+        asked.write(struct.pack("<Q", len(data)) + data)
+        asked.flush()
+        (size,) = struct.unpack("<Q", answered.read(8))
+        if len(answer := answered.read(size)) < size:
+            raise EOFError("the process ended while it answered")
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        if self.child is not None:
+            self.child.kill()
+            with contextlib.suppress(OSError):
+                self.child.communicate()
+            self.child = None
 
 
 def try_out(tokenizer: Tokenizer | dict[str, Any], text: str, what: str) -> None:
     """Refuse a tokenizer, or what a file says of one, that would not end, or not stay within bounds, on this text."""
     if not is_plain(tokenizer):
         description = json.dumps(tokenizer) if isinstance(tokenizer, dict) else tokenizer.to_str()
-        with limited(description, what) as encode:
+        with contextlib.closing(Limited(description, what)) as encode:
             encode([text])
 
 

@@ -6,6 +6,7 @@ temporary name and renamed. Whoever reads it checks its digest first.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -20,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farfield.data.corpus import Corpus, CorpusError, Passage
-from farfield.data.durable import private_folder, sha256_of, sync_folder, write_file
+from farfield.data.durable import cache_folder, private_folder, sha256_of, sync_folder, write_file
 from farfield.data.tokenizer import end_token, tokenizer_digest, vocabulary_size
-from farfield.data.tokenizing import is_plain, limited
+from farfield.data.tokenizing import Limited, is_plain
 from farfield.reading import read_json
 
 if TYPE_CHECKING:
@@ -47,13 +48,6 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-
-def cache_folder() -> Path:
-    """Where tokens and tokenizers are kept: $FARFIELD_CACHE, or farfield in the user's cache folder."""
-    if chosen := os.environ.get("FARFIELD_CACHE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "farfield"
 
 
 def tokenize(
@@ -162,8 +156,8 @@ def _encoded(passages: Iterator[Passage], tokenizer: Tokenizer) -> Iterator[list
 
         yield from _in_lots(passages, encode, end_token(tokenizer))
     else:
-        with limited(tokenizer.to_str(), "of this text") as encode:
-            yield from _in_lots(passages, encode, end_token(tokenizer))
+        with contextlib.closing(Limited(tokenizer.to_str(), "of this text")) as limited:
+            yield from _in_lots(passages, limited, end_token(tokenizer))
 
 
 def _in_lots(

@@ -16,7 +16,7 @@ MOST_TOKENS = 65_536  # of a context
 FARTHEST_START = 1_000_000
 MOST_ENCODINGS = 6  # side by side
 _ONE = {"f", "set", "heads", "head", "from"}  # one encoding, its parameters and its head
-_FIELDS = {
+FIELDS = {  # the kinds of questions, and what may be given with each
     "verdict": _ONE,
     "code": _ONE | {"epsilon", "bound"},
     "coq": _ONE,
@@ -61,10 +61,10 @@ class Question:
 
 def read(kind: str, fields: list[tuple[str, str]]) -> Question:
     """The question behind the fields of a query; one sentence if it is none."""
-    if kind not in _FIELDS:
+    if kind not in FIELDS:
         raise ValueError(f"there is no answer to {kind[:20]!r}")
     for name, _ in fields:
-        if name not in _FIELDS[kind]:
+        if name not in FIELDS[kind]:
             raise ValueError(f"the explorer knows no field {name[:20]!r} here")
     once: dict[str, str] = {}
     formulas, settings = [], []

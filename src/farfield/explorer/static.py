@@ -21,8 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from farfield.data.durable import replace_file
-from farfield.data.tokens import cache_folder
+from farfield.data.durable import cache_folder, replace_file
 from farfield.explorer.answer import zoo_list
 from farfield.explorer.question import read
 from farfield.explorer.reply import reply

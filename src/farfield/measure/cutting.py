@@ -21,6 +21,7 @@ from torch import Tensor
 
 from farfield.formula import Formula
 from farfield.measure.models import AttentionInputs, Model
+from farfield.nn.norms import upper_norm
 
 SLACK = 1e-3  # on top of the exponent, for the rounding of the kernel's float32
 
@@ -111,8 +112,8 @@ def certified_share(inputs: AttentionInputs, window: int, near: Tensor) -> Tenso
 def far_bound(inputs: AttentionInputs, window: int) -> Tensor:
     """U + log T of each row from `window` on: no log-sum-exp beyond the window can be larger."""
     n = inputs.k.shape[2]
-    q = _norms(inputs.q)[:, :, window:]
-    k = _norms(inputs.spread(inputs.k))[:, :, : n - window].cummax(-1).values
+    q = upper_norm(inputs.q.double())[:, :, window:]
+    k = upper_norm(inputs.spread(inputs.k).double())[:, :, : n - window].cummax(-1).values
     log_tail = inputs.bias_or_zero()[:, window:n].logcumsumexp(-1)
     largest = abs(inputs.scale) * q * k
     if inputs.soft_cap is not None:
@@ -120,11 +121,6 @@ def far_bound(inputs: AttentionInputs, window: int) -> Tensor:
     if inputs.key_bias is not None:
         largest = largest + inputs.key_bias[:, : n - window].double().cummax(-1).values
     return largest + log_tail
-
-
-def _norms(x: Tensor) -> Tensor:
-    """Euclidean norms in float64, rounded up."""
-    return torch.linalg.vector_norm(x.double(), dim=-1) * (1 + 1e-12)
 
 
 def share_bound(log_head: Tensor, log_tail: Tensor, spread: Tensor | float) -> Tensor:

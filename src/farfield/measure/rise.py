@@ -26,6 +26,12 @@ SIGMAS = 2  # standard errors that an answer keeps from LEVEL
 ROSE, STAYED, UNKNOWN = "rose", "level", "cannot be told"
 
 
+def require_level(level: float) -> None:
+    """One sentence if no rise could be judged by this level."""
+    if not 0 < level < float("inf"):
+        raise ValueError(f"The level is {level}; it must be a positive number, such as {LEVEL} for {100 * LEVEL:g} %.")
+
+
 def rises(perplexities: Sequence[float] | np.ndarray) -> np.ndarray:
     """The rise at each length, for perplexities in the order of lengths (the last axis)."""
     values = np.asarray(perplexities, dtype=float)
@@ -176,8 +182,7 @@ def extrapolation(
     Raises:
         ValueError: If the training length was not measured, or the level is no positive number.
     """
-    if not 0 < level < float("inf"):
-        raise ValueError(f"The level is {level}; it must be a positive number, such as 0.02 for 2 %.")
+    require_level(level)
     if training_length not in perplexities:
         raise ValueError(
             f"The training length {training_length} was not measured, so there is nothing to compare with; "

@@ -42,17 +42,19 @@ def learned_heads(bias: Any, weights: Mapping[str, Tensor] | None = None) -> lis
     rules = getattr(bias, "rules", {})
     if not rules:
         return []
-    found = {}
+    learned_values = {}
     for name, rule in rules.items():
         p = bias.learned[name] if weights is None else weights[name]
         kept = p.detach().double().cpu()
-        found[name] = (kept if (rule.least, rule.most) == (None, None) else kept.clamp(rule.least, rule.most)).tolist()
-    sets = len(next(iter(found.values())))
+        learned_values[name] = (
+            kept if (rule.least, rule.most) == (None, None) else kept.clamp(rule.least, rule.most)
+        ).tolist()
+    sets = len(next(iter(learned_values.values())))
     rows = []
     for layer in range(sets):
         for head in range(bias.heads):
             fixed = {name: v if isinstance(v, float) else v[head] for name, v in bias.fixed.items()}
-            values = fixed | {name: sets_of[layer][head] for name, sets_of in found.items()}
+            values = fixed | {name: sets_of[layer][head] for name, sets_of in learned_values.items()}
             verdict = verdict_on(bias.formula, tuple(sorted(values.items())))
             said = "undecided" if verdict is None else verdict.verdict
             rows.append(LearnedHead(None if sets == 1 else layer + 1, head + 1, values, said))

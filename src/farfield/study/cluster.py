@@ -185,8 +185,10 @@ def _failure(out: Path, job: Job, number: str, status: int | None) -> Failure | 
     if status == 0:
         return None
     if status is None:
-        with log_of(out, job).open("a") as log:
-            log.write(f"\nSLURM job {number} left no status: it was cancelled, or killed for time or memory.\n")
+        durable.append_line(
+            log_of(out, job),
+            f"\nSLURM job {number} left no status: it was cancelled, or killed for time or memory.",
+        )
     return Failure(job, status, log_of(out, job))
 
 

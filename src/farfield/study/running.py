@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from farfield import zoo
-from farfield.reading import read_json
+from farfield.reading import UnreadableError, read_bytes, read_json
 from farfield.study.cell import LOGS, PREPARE, PROGRESS, SPEED, find_cell, read_record
 from farfield.study.escaping import plain
 from farfield.study.plan import Cell, Plan
@@ -44,7 +44,10 @@ class Failure:
 
     @property
     def sentence(self) -> str:
-        lines = self.log.read_text(errors="replace").strip().splitlines() if self.log.exists() else []
+        try:
+            lines = read_bytes(self.log).decode(errors="replace").strip().splitlines()
+        except UnreadableError:
+            lines = []
         last = lines[-1].removeprefix("farfield: ") if lines else f"it left with status {self.status}"
         return plain(f"{self.job.label} failed: {last} (log: {self.log})")
 
@@ -181,7 +184,8 @@ def _start(out: Path, job: Job, threads: int, visible: str | None) -> subprocess
     }
     if visible is not None:
         environment["CUDA_VISIBLE_DEVICES"] = visible
-    with log_of(out, job).open("wb") as log:
+    log_of(out, job).unlink(missing_ok=True)
+    with log_of(out, job).open("xb") as log:  # a new file: a link that someone put there is not followed
         return subprocess.Popen(
             [
                 sys.executable,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 
 from farfield.data import durable
 from farfield.data.durable import as_disk_full
-from farfield.reading import parse_json
+from farfield.reading import UnreadableError, parse_json, read_bytes
 
 try:
     import fcntl
@@ -32,6 +33,7 @@ except ImportError:  # pragma: no cover - Windows has no flock: a run folder is 
 MANIFEST, LOCK = "manifest.json", ".lock"
 FOLDER = "checkpoints"
 _PREFIX, _STAGED, _OLD, _DAMAGED = "step-", ".staged-", ".old-", "damaged-"
+_NAME = re.compile(_PREFIX + "[0-9]{8,18}")
 
 
 class DamagedCheckpointError(ValueError):
@@ -109,12 +111,13 @@ def save_checkpoint(
 def verify_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint's manifest and check every file against it."""
     try:
-        data = (folder / MANIFEST).read_bytes()
-    except OSError as error:
-        raise DamagedCheckpointError(f"{MANIFEST}: {error.strerror}") from None
-    manifest = _unsealed(data)
+        manifest = _unsealed(read_bytes(folder / MANIFEST))
+    except UnreadableError as error:
+        raise DamagedCheckpointError(str(error).rstrip(".")) from None
     step, listed, about = manifest.get("step"), manifest.get("files"), manifest.get("about")
     if not (isinstance(step, int) and isinstance(listed, dict) and isinstance(about, dict)):
+        raise DamagedCheckpointError(f"{MANIFEST}: it cannot be read")
+    if not all(isinstance(file, dict) for file in listed.values()):
         raise DamagedCheckpointError(f"{MANIFEST}: it cannot be read")
     if folder.name != f"{_PREFIX}{step:08d}":
         raise DamagedCheckpointError(f"{MANIFEST}: it is of step {step}")
@@ -184,7 +187,7 @@ def run_lock(run: Path) -> Iterator[None]:
 
 def _saved(home: Path) -> list[Path]:
     """Everything that has the name of a checkpoint, newest first."""
-    named = [entry for entry in home.iterdir() if entry.name.startswith(_PREFIX) and entry.name[5:].isdigit()]
+    named = [entry for entry in home.iterdir() if _NAME.fullmatch(entry.name)]
     return sorted(named, key=lambda entry: int(entry.name[5:]), reverse=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +46,7 @@ def load_network(name: str, *, dtype: Any = "auto") -> tuple[Any, dict[str, str]
     from transformers import AutoModelForCausalLM
 
     import farfield.nn.decoder.model  # noqa: F401 - makes our models known to transformers
+    from farfield.nn.decoder.config import FarfieldConfig
 
     folder = Path(name).expanduser()
     if not folder.exists() and is_path(name):
@@ -62,12 +64,39 @@ def load_network(name: str, *, dtype: Any = "auto") -> tuple[Any, dict[str, str]
         raise ValueError(
             f"The model {name!r} is not whole: {len(missing)} of its tensors are missing, {missing[0]!r} among them."
         )
+    spare = sorted(report["unexpected_keys"])
+    if spare and (isinstance(network.config, FarfieldConfig) or _has_more_layers(network, spare)):
+        raise ValueError(
+            f"The model {name!r} is not what its configuration says: its weights hold {len(spare)} tensors for which "
+            f"it has no place, {spare[0]!r} among them."
+        )
     for tensor, values in network.named_parameters():
         if values.is_floating_point() and not bool(values.isfinite().all()):
             raise ValueError(f"The model {name!r} is damaged: its tensor {tensor!r} holds values that are not finite.")
+    if folder.exists():
+        _refuse_whole_numbers(folder, network)
     if not folder.exists() and isinstance(kept := try_to_load_from_cache(name, CONFIG), str):
         identity = {"model": name, "weights": Path(kept).parent.name}  # the hub's commit
     return network.eval(), identity
+
+
+def _refuse_whole_numbers(folder: Path, network: Any) -> None:
+    """Stop where weights were kept as whole numbers: transformers would take them for the weights all the same."""
+    from safetensors import safe_open
+
+    floating = {name for name, values in network.named_parameters() if values.is_floating_point()}
+    for file in folder.glob("*.safetensors"):
+        with safe_open(file, "pt") as tensors:
+            for tensor in floating & set(tensors.keys()):
+                if not (dtype := tensors.get_slice(tensor).get_dtype()).startswith(("F", "BF")):
+                    raise ValueError(f"The model {str(folder)!r} is damaged: its tensor {tensor!r} is of type {dtype}.")
+
+
+def _has_more_layers(network: Any, spare: list[str]) -> bool:
+    """Whether tensors that found no place are of layers beyond the last one of the configuration."""
+    layers = getattr(network.config, "num_hidden_layers", None)
+    numbers = [int(number) for tensor in spare for number in re.findall(r"\.(\d{1,9})\.", f".{tensor}.")]
+    return isinstance(layers, int) and any(number >= layers for number in numbers)
 
 
 def is_path(name: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -68,10 +70,10 @@ class ProgressBar:
     def __init__(self, settings: Settings, step: int, shown: bool = True) -> None:
         self.settings, self.shown, self.pace = settings, shown, Pace(settings)
         self.loss, self.last_line = float("nan"), time.monotonic()
-        self.console = Console(stderr=True)
+        console = Console(stderr=True)
         columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[status]}"))
-        live = shown and self.console.is_terminal
-        self.bar = Progress(*columns, console=self.console, transient=True) if live else None
+        live = shown and console.is_terminal
+        self.bar = Progress(*columns, console=console, transient=True) if live else None
         if self.bar is not None:
             self.task = self.bar.add_task("", total=settings.steps, completed=step, status="")
             self.bar.start()
@@ -84,13 +86,20 @@ class ProgressBar:
             self.bar.update(self.task, completed=step, status=status)
         elif self.shown and time.monotonic() - self.last_line > self.SECONDS:
             self.last_line = time.monotonic()
-            line = f"step {step} of {self.settings.steps}  {status}"
-            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+            say_on_stderr(f"step {step} of {self.settings.steps}  {status}")
 
     def close(self) -> None:
         """Take the bar off the terminal, however the run ended."""
         if self.bar is not None:
             self.bar.stop()
+
+
+def say_on_stderr(line: str) -> None:
+    """A line on stderr; where nobody can read it any more, a run goes on all the same."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:  # the reader of a pipe has left, or the disk of a log is full
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def duration(seconds: float) -> str:

@@ -8,7 +8,6 @@ load it. `train` starts a run or goes on with it; `resume` goes on with what the
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -24,6 +23,7 @@ from farfield.formula import FormulaError
 from farfield.theory.verdict.convergence import check
 from farfield.training.checkpoint import run_lock
 from farfield.training.processes import Processes
+from farfield.training.progress import say_on_stderr
 from farfield.training.run_text import read_text
 from farfield.training.runfolder import (
     CONFIG,
@@ -66,10 +66,6 @@ class Result:
     metrics: tuple[dict[str, Any], ...] = ()
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 def resume(run: str | Path, **means: Any) -> Result:
     """Go on with a run by what its folder says; the keywords are those of `train`."""
     return train(read_settings(Path(run)), run, **means)
@@ -85,7 +81,7 @@ def train(
     compile: bool = False,  # noqa: A002 - it is what everyone calls it
     progress: bool = True,
     log_to: str = "auto",
-    say: Say = _say,
+    say: Say = say_on_stderr,
 ) -> Result:
     """Train in a run folder: start, or go on from the newest checkpoint that verifies.
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from farfield.data.corpus import Corpus, open_corpus
+from farfield.data.durable import cache_folder
 from farfield.data.tokenizer import load_tokenizer, make_tokenizer
-from farfield.data.tokens import Tokens, cache_folder, tokenize
+from farfield.data.tokens import Tokens, tokenize
 from farfield.training.settings import Settings
 
 if TYPE_CHECKING:

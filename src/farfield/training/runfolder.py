@@ -6,6 +6,7 @@ copy goes into every checkpoint. A run goes on only if all of them say the same.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from farfield.data import durable
 from farfield.data.tokenizer import for_transformers
-from farfield.reading import read_json
+from farfield.reading import parse_json, read_bytes, read_json
 from farfield.training.checkpoint import LOCK, Checkpoint, DamagedCheckpointError, newest_checkpoint
 from farfield.training.settings import LATER, Settings, difference, settings_from, with_new_names
 
@@ -28,6 +29,7 @@ MODEL = "model.safetensors"
 FINISHED = "finished.json"
 FAILURE = "failure.json"
 STATE = "trainer_state.json"
+LARGEST_METRICS = 1 << 28  # bytes: more than a million lines
 
 
 class ChangedRunError(ValueError):
@@ -54,12 +56,10 @@ def read_metrics(run: Path) -> list[dict[str, Any]]:
     """The lines of a run's `metrics.jsonl`; a line that a kill cut off is left out."""
     lines = []
     path = run / METRICS
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
-        try:
-            lines.append(json.loads(line))
-        except ValueError:
-            continue
-    return lines
+    for data in read_bytes(path, LARGEST_METRICS).splitlines() if path.exists() else ():
+        with contextlib.suppress(ValueError):
+            lines.append(parse_json(data))
+    return [line for line in lines if isinstance(line, dict)]
 
 
 def refuse_difference(run: Path, before: dict[str, Any], now: dict[str, Any]) -> None:

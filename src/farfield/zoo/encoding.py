@@ -105,6 +105,14 @@ class Encoding:
                 return parameter.given
         return SLOPE.given if name == "k" and (not self.parameters or self.name == self.text) else None
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A named encoding travels to other processes by its name: its rules may be functions without one."""
+        from farfield.zoo import ENCODINGS, find
+
+        if ENCODINGS.get(self.name) == self:
+            return find, (self.name,)
+        return super().__reduce_ex__(protocol)
+
     def with_rule(self, parameter: Parameter) -> Encoding:
         """The same formula, whose heads get one parameter in another way."""
         others = (p for p in self.parameters if p.name != parameter.name)

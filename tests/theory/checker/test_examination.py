@@ -80,9 +80,9 @@ TRUE = [
 
 @pytest.mark.parametrize(("text", "verdict", "certificate"), TRUE)
 def test_a_true_certificate_is_proven(text, verdict, certificate):
-    found = examine(parse(text), verdict, json.loads(json.dumps(certificate)), start=9)
-    assert found.accepted, found.refused
-    assert any("for all t >=" in step for step in found.proof)
+    result = examine(parse(text), verdict, json.loads(json.dumps(certificate)), start=9)
+    assert result.accepted, result.refused
+    assert any("for all t >=" in step for step in result.proof)
 
 
 FALSE = [
@@ -128,9 +128,9 @@ FALSE = [
 @pytest.mark.hostile("false and malformed certificates")
 @pytest.mark.parametrize(("text", "verdict", "certificate"), FALSE)
 def test_a_false_certificate_is_not_accepted(text, verdict, certificate):
-    found = examine(parse(text), verdict, certificate, start=3)
-    assert not found.accepted
-    assert found.refused
+    result = examine(parse(text), verdict, certificate, start=3)
+    assert not result.accepted
+    assert result.refused
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,8 @@ def test_a_formula_with_open_parameters_has_no_certificate():
 @pytest.mark.parametrize("start", ["exp(exp(exp(20)))", "exp(exp(exp(exp(20))))"])
 def test_far_out_the_logarithm_of_t_is_enough(text, certificate, start):
     """exp(exp(exp(20))) is no ball, but its logarithm is."""
-    found = examine(parse(text), "converges", {**certificate, "from": start}, start=20)
-    assert found.accepted, found.refused
+    result = examine(parse(text), "converges", {**certificate, "from": start}, start=20)
+    assert result.accepted, result.refused
 
 
 @pytest.mark.parametrize(
@@ -284,8 +284,8 @@ def test_far_out_the_logarithm_of_t_is_enough(text, certificate, start):
     ],
 )
 def test_far_out_a_false_inequality_is_refuted(text, certificate):
-    found = examine(parse(text), "converges", {**certificate, "from": "exp(exp(exp(20)))"}, start=20)
-    assert "it is false far out" in found.refused
+    result = examine(parse(text), "converges", {**certificate, "from": "exp(exp(exp(20)))"}, start=20)
+    assert "it is false far out" in result.refused
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,16 @@ from farfield.theory.sums.series import series
 
 def test_type_2_lies_below_type_1_in_the_limit():
     """The paper's example of its comparison theorem."""
-    found = compare("type2-paper", "type1-paper")
-    assert found.smaller == "a"
-    assert any("tends to 0" in step for step in found.proof)
-    assert any("comparison theorem" in step for step in found.proof)
+    result = compare("type2-paper", "type1-paper")
+    assert result.smaller == "a"
+    assert any("tends to 0" in step for step in result.proof)
+    assert any("comparison theorem" in step for step in result.proof)
 
 
 def test_but_not_near_the_diagonal():
     """Type 2 reaches further exactly for epsilon in (0.392073, 0.553209] and (0.240091, 0.276867] (errata, E9)."""
-    found = compare("type2-paper", "type1-paper")
-    larger = [(low, high) for whose, low, high in found.intervals if whose == "a"]
+    result = compare("type2-paper", "type1-paper")
+    larger = [(low, high) for whose, low, high in result.intervals if whose == "a"]
     assert larger == [pytest.approx((0.392073, 0.553209), abs=1e-6), pytest.approx((0.240091, 0.276867), abs=1e-6)]
     for epsilon in ("0.5532", "0.4", "0.3921", "0.2768", "0.25"):
         assert trf("type2-paper", epsilon) > trf("type1-paper", epsilon)
@@ -52,17 +52,17 @@ def test_the_order_holds_for_small_epsilon_and_turns_with_the_arguments(a, b):
 
 @pytest.mark.parametrize("epsilon", ["0.9", "0.6", "0.3", "0.1", "0.03", "0.018", "0.01", "1e-4", "1e-8"])
 def test_crossings_tell_whose_field_is_larger(epsilon):
-    found = compare("-sqrt(t)", "-2*log(t+1)")
+    result = compare("-sqrt(t)", "-2*log(t+1)")
     a, b = trf("-sqrt(t)", epsilon), trf("-2*log(t+1)", epsilon)
-    where = [c.larger for c in found.crossings if c.contains(float(epsilon))]
+    where = [c.larger for c in result.crossings if c.contains(float(epsilon))]
     assert a == b or where == ["a" if a > b else "b"]
 
 
 def test_a_crossing_far_beyond_one_in_a_trillion_is_found():
-    found = compare("-t/256", "-sqrt(t)")
-    assert found.smaller == "a"
-    assert [c.larger for c in found.crossings] == ["a", "b"]
-    assert found.crossings[0].epsilon_low < 1e-100
+    result = compare("-t/256", "-sqrt(t)")
+    assert result.smaller == "a"
+    assert [c.larger for c in result.crossings] == ["a", "b"]
+    assert result.crossings[0].epsilon_low < 1e-100
 
 
 def test_biases_that_differ_by_a_constant_have_the_same_field():
@@ -73,8 +73,8 @@ def test_biases_that_differ_by_a_constant_have_the_same_field():
 
 def test_equal_growth_is_decided_by_the_sums():
     """1/(t+1)**2 and 1/(t+2)**2 have the same growth; the sums pi**2/6 and pi**2/6 - 1 decide."""
-    found = compare("-2*log(t+1)", "-2*log(t+2)")
-    assert found.smaller == "a"
+    result = compare("-2*log(t+1)", "-2*log(t+2)")
+    assert result.smaller == "a"
     assert trf("-2*log(t+1)", "1e-6") < trf("-2*log(t+2)", "1e-6")
 
 
@@ -137,8 +137,8 @@ def test_a_law_that_no_receptive_field_approaches_is_not_said():
     ],
 )
 def test_windows_are_compared_by_where_they_end(a, b, smaller):
-    found = compare(a, b)
-    assert found.smaller == smaller
+    result = compare(a, b)
+    assert result.smaller == smaller
     fields = [trf(text, Fraction(1, 10**200)) for text in (a, b)]
     assert (fields[0] > fields[1]) - (fields[0] < fields[1]) == {"a": -1, "b": 1, "limit": 0}[smaller]
 

@@ -26,9 +26,9 @@ FAMILIES = [
 @pytest.mark.parametrize(("family", "fixed", "wanted"), FAMILIES)
 def test_the_shortest_decimal_for_each_reach(family, fixed, wanted):
     for reach, text in zip((64, 512, 4096, 10**6), wanted, strict=True):
-        found = design(family, reach, "0.01", parameters=fixed)
-        assert found.text == text
-        assert found.tokens == reach
+        result = design(family, reach, "0.01", parameters=fixed)
+        assert result.text == text
+        assert result.tokens == reach
 
 
 @settings(deadline=None, derandomize=True, max_examples=25)
@@ -39,16 +39,16 @@ def test_the_shortest_decimal_for_each_reach(family, fixed, wanted):
 )
 def test_trf_undoes_design(family, reach, epsilon):
     name, fixed = family
-    found = design(name, reach, epsilon, parameters=fixed)
-    assert trf(name, epsilon, parameters={**fixed, found.parameter: found.value}) == reach
-    assert found.low <= float(found.value) <= found.high
+    result = design(name, reach, epsilon, parameters=fixed)
+    assert trf(name, epsilon, parameters={**fixed, result.parameter: result.value}) == reach
+    assert result.low <= float(result.value) <= result.high
 
 
 def test_alibi_has_its_interval():
     """k in (ln(1/epsilon)/n, ln(1/epsilon)/(n-1)]."""
-    found = design("alibi", 512, "0.01")
-    assert found.low == pytest.approx(4.605170186 / 512)
-    assert found.high == pytest.approx(4.605170186 / 511)
+    result = design("alibi", 512, "0.01")
+    assert result.low == pytest.approx(4.605170186 / 512)
+    assert result.high == pytest.approx(4.605170186 / 511)
 
 
 def test_far_reaches_are_not_called_impossible():
@@ -67,8 +67,8 @@ def test_reach_of_one_token():
 
 
 def test_a_set_for_heads_spans_the_reaches():
-    found = design("alibi", 4096, "0.01", heads=8)
-    assert [d.tokens for d in found] == [32, 64, 128, 256, 512, 1024, 2048, 4096]
+    result = design("alibi", 4096, "0.01", heads=8)
+    assert [d.tokens for d in result] == [32, 64, 128, 256, 512, 1024, 2048, 4096]
     assert [d.tokens for d in design("type1", 1000, "0.1", heads=3, shortest=10)] == [10, 100, 1000]
     assert spread(5, 5, 3) == [5, 5, 5]
     assert design("alibi", 99, heads=1).heads[0].tokens == 99

@@ -38,8 +38,8 @@ def by_hand(text, epsilon, terms=20_000):
 
 @pytest.mark.parametrize("case", ORACLE, ids=lambda c: c["name"])
 def test_every_value_of_the_oracle(case):
-    found = {row["epsilon"]: row["tokens"] for row in trf(case["bias"], list(case["trf"])).json()}
-    assert found == case["trf"]
+    result = {row["epsilon"]: row["tokens"] for row in trf(case["bias"], list(case["trf"])).json()}
+    assert result == case["trf"]
 
 
 def test_type_1_as_printed_at_one_thousandth_is_608():
@@ -183,9 +183,9 @@ def test_reach_within_a_context():
     ],
 )
 def test_the_leak_orders_the_papers_encodings_by_their_damage(name, mean, worst):
-    found = leak(name, 512, 9216, heads=8)
-    assert found == pytest.approx(mean, abs=6e-4)
-    assert max(found.heads) == pytest.approx(worst, abs=6e-4)
+    result = leak(name, 512, 9216, heads=8)
+    assert result == pytest.approx(mean, abs=6e-4)
+    assert max(result.heads) == pytest.approx(worst, abs=6e-4)
 
 
 def test_leak_is_the_share_beyond_the_training_length():
@@ -209,11 +209,11 @@ MODELS = [  # 8 heads, 6 layers: smallest and largest head, mixture, union bound
 
 @pytest.mark.parametrize(("name", "epsilon", "given_", "heads", "wanted"), MODELS)
 def test_layers_and_models(name, epsilon, given_, heads, wanted):
-    found = layer(name, epsilon, heads, parameters=given_)
+    result = layer(name, epsilon, heads, parameters=given_)
     model = model_reach(name, epsilon, 6, heads, parameters=given_)
     half = model_reach(name, epsilon, 6, heads, residual="0.5", parameters=given_)
-    tokens = [h.tokens for h in found.heads]
-    got = (min(tokens), found.largest, found.mixture, model.union_bound, model.tokens, half.tokens)
+    tokens = [h.tokens for h in result.heads]
+    got = (min(tokens), result.largest, result.mixture, model.union_bound, model.tokens, half.tokens)
     assert got == wanted
     assert model.union_bound >= model.tokens
 
@@ -245,14 +245,14 @@ def test_parameters_of_heads():
 
 
 def test_a_leak_is_a_number_with_its_enclosure():
-    found = leak("alibi", 512, 9216, parameters={"k": "1/256"})
-    assert isinstance(found, float)
-    assert found.low <= found <= found.high
-    assert found.high - found.low < 1e-15
+    result = leak("alibi", 512, 9216, parameters={"k": "1/256"})
+    assert isinstance(result, float)
+    assert result.low <= result <= result.high
+    assert result.high - result.low < 1e-15
     exact = (math.exp(-2) - math.exp(-36)) / (1 - math.exp(-36))  # 1 - (1 - e^-2)/(1 - e^-36)
-    assert found.low - 1e-15 <= exact <= found.high + 1e-15
-    again = pickle.loads(pickle.dumps(found))
-    assert (again, again.enclosure) == (found, found.enclosure)
+    assert result.low - 1e-15 <= exact <= result.high + 1e-15
+    again = pickle.loads(pickle.dumps(result))
+    assert (again, again.enclosure) == (result, result.enclosure)
     assert leak("-m*t", 64, 512, parameters={"m": 1}) == pytest.approx(math.exp(-64))
 
 

@@ -30,9 +30,9 @@ def tokens(encoding, epsilon, logit_bound, heads=None, **options):
 
 
 def test_the_widest_head_of_alibi_needs_3737_tokens():
-    found = windows("alibi", "0.01", 5, 8)
-    assert [h.tokens for h in found.heads] == [30, 59, 117, 234, 468, 935, 1869, 3737]
-    assert (found.cache_tokens, found.full_tokens) == (7449, 262_144)
+    result = windows("alibi", "0.01", 5, 8)
+    assert [h.tokens for h in result.heads] == [30, 59, 117, 234, 468, 935, 1869, 3737]
+    assert (result.cache_tokens, result.full_tokens) == (7449, 262_144)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_random_scores_stay_within_the_bound():
 
 def test_a_context_shortens_windows_and_gives_divergent_encodings_one():
     assert tokens("inverse-paper", "0.1", 1) == [None]
-    found = tokens("inverse-paper", "0.1", 1, context=1000)
-    assert found[0] is not None
-    assert found[0] < 1000
+    result = tokens("inverse-paper", "0.1", 1, context=1000)
+    assert result[0] is not None
+    assert result[0] < 1000
     assert tokens("alibi", "0.01", 5, 8, context=32_768)[-1] == 3737
     assert tokens("alibi", "0.01", 5, 8, context=2000)[-1] == 2000  # all of it
     unlimited = smallest_window(weights_of("-2*log(t + 1)"), "0.01", 2)

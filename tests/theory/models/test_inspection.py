@@ -32,8 +32,8 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row.hub)
 def test_a_published_configuration_is_read_right(row) -> None:
-    found = farfield.inspect(row.config, name=row.hub)
-    model = found.model
+    result = farfield.inspect(row.config, name=row.hub)
+    model = result.model
     assert model is not None
     assert len(model.layers) == row.layers
     assert Counter(x.window for x in model.local) == row.windows
@@ -42,28 +42,28 @@ def test_a_published_configuration_is_read_right(row) -> None:
     assert model.cache_bytes(32_768) == row.mebibytes[0] * 2**20
     assert model.cache_bytes(32_768, windows=False) == row.mebibytes[1] * 2**20
     assert model.training_length == row.trained
-    kinds = {x.kind for x in found.answers}
+    kinds = {x.kind for x in result.answers}
     assert kinds <= {"windowed", "disperses", "neither"}
-    assert found.sentence.startswith(row.hub)
-    json.dumps(found.json())
+    assert result.sentence.startswith(row.hub)
+    json.dumps(result.json())
 
 
 def test_certified_windows_of_bloom_equal_those_of_alibi() -> None:
     bloom = next(row.config for row in PUBLISHED if row.hub == "bigscience/bloom-560m")
-    found = farfield.inspect(bloom, logit_bound="5", epsilon="0.01")
+    result = farfield.inspect(bloom, logit_bound="5", epsilon="0.01")
     theirs = farfield.windows("alibi", "0.01", "5", 16)
-    assert list(found.answers[0].windows) == [h.tokens for h in theirs.heads]
+    assert list(result.answers[0].windows) == [h.tokens for h in theirs.heads]
     kept = sum(min(32_768, h.tokens or 0) for h in theirs.heads)
-    assert found.cache_bytes(32_768) == 24 * kept * 2 * 64 * 2
-    assert found.cache_bytes(32_768, windows=False) == 3072 * 2**20
+    assert result.cache_bytes(32_768) == 24 * kept * 2 * 64 * 2
+    assert result.cache_bytes(32_768, windows=False) == 3072 * 2**20
 
 
 def test_the_slopes_of_falcon_are_divided_by_the_root_of_the_width() -> None:
     """Falcon scales the bias together with the scores: windows are sqrt(64) = 8 times wider than ALiBi's."""
     falcon = next(row.config for row in PUBLISHED if row.hub == "tiiuae/falcon-rw-1b")
-    found = farfield.inspect(falcon, logit_bound="0", epsilon="0.01")
+    result = farfield.inspect(falcon, logit_bound="0", epsilon="0.01")
     wanted = [farfield.trf("-k*t/8", "0.01", parameters={"k": k}) for k in farfield.find("alibi").heads(32)[0].values()]
-    assert found.answers[0].windows[0] == wanted[0]
+    assert result.answers[0].windows[0] == wanted[0]
 
 
 def test_the_sentence_says_how_far_and_what_is_proven() -> None:
@@ -84,17 +84,17 @@ def test_logits_that_grow_with_the_logarithm_of_the_row_are_neither() -> None:
 
 
 def test_dynamic_scaling_begins_where_the_stated_length_ends() -> None:
-    found = farfield.inspect(next(row.config for row in PUBLISHED if row.hub.startswith("internlm/")))
+    result = farfield.inspect(next(row.config for row in PUBLISHED if row.hub.startswith("internlm/")))
     assert "dynamic NTK scaling stretches the training length of 32,768 tokens 2 times to 65,536" in " ".join(
-        found.notes
+        result.notes
     )
 
 
 def test_fields_about_attention_that_are_not_read_are_named() -> None:
-    found = farfield.inspect(
+    result = farfield.inspect(
         {**GOOD, "sliding_window": 128, "local_attention_every": 2, "alibi": True, "vocab_size": 9}
     )
-    notes = " ".join(found.notes)
+    notes = " ".join(result.notes)
     for name in ("sliding_window = 128", "local_attention_every = 2", "alibi = True"):
         assert f"the field {name} is not known for llama and was not read" in notes
     assert "vocab_size" not in notes
@@ -105,8 +105,8 @@ def test_fields_about_attention_that_are_not_read_are_named() -> None:
 def test_chunks_of_llama_4_follow_its_layer_types() -> None:
     kinds = ["chunked_attention", "full_attention"]
     text = {**GOOD, "model_type": "llama4_text", "layer_types": kinds, "no_rope_layers": [1, 1], "head_dim": 16}
-    found = farfield.inspect(text)
-    assert [(x.window, x.position) for x in found.model.layers] == [(8192, "rope"), (None, "rope")]
+    result = farfield.inspect(text)
+    assert [(x.window, x.position) for x in result.model.layers] == [(8192, "rope"), (None, "rope")]
 
 
 @pytest.mark.parametrize(
@@ -115,15 +115,15 @@ def test_chunks_of_llama_4_follow_its_layer_types() -> None:
      ("type1", "windowed"), ("kerple-log", "undecided"), ("none", "disperses")],
 )  # fmt: skip
 def test_a_formula_of_our_own_has_one_of_the_three_answers(encoding, kind) -> None:
-    found = farfield.inspect({**GOOD, "model_type": "farfield", "encoding": encoding})
-    assert {x.kind for x in found.answers} == {kind}
-    assert ("not decided" in found.sentence) == (kind == "undecided")
+    result = farfield.inspect({**GOOD, "model_type": "farfield", "encoding": encoding})
+    assert {x.kind for x in result.answers} == {kind}
+    assert ("not decided" in result.sentence) == (kind == "undecided")
 
 
 def test_a_soft_cap_is_called_useless() -> None:
     gemma = next(row.config for row in PUBLISHED if row.hub == "google/gemma-2-2b")
-    found = farfield.inspect(gemma)
-    why = next(x.why for x in found.answers if x.kind == "disperses")
+    result = farfield.inspect(gemma)
+    why = next(x.why for x in result.answers if x.kind == "disperses")
     assert "of no use" in why
     assert "3e+43" in why  # e^100
 
@@ -192,12 +192,12 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("config", UNKNOWN)
 def test_unknown_architectures_are_reported_field_by_field(config) -> None:
-    found = farfield.inspect(config)
-    assert found.model is None
-    assert "not known" in found.sentence
-    assert set(found.json()["fields"]) == set(config)
+    result = farfield.inspect(config)
+    assert result.model is None
+    assert "not known" in result.sentence
+    assert set(result.json()["fields"]) == set(config)
     with pytest.raises(ValueError, match="nothing to draw"):
-        found.figure()
+        result.figure()
 
 
 def test_code_of_a_model_is_never_run(tmp_path) -> None:
@@ -205,8 +205,8 @@ def test_code_of_a_model_is_never_run(tmp_path) -> None:
     code.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
     auto = {"AutoConfig": "modeling_evil.Config", "AutoModelForCausalLM": "modeling_evil.Model"}
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "evil", "auto_map": auto}))
-    found = farfield.inspect(tmp_path)
-    assert any("never run" in note for note in found.notes)
+    result = farfield.inspect(tmp_path)
+    assert any("never run" in note for note in result.notes)
     assert not (tmp_path / "ran").exists()
 
 

@@ -197,9 +197,9 @@ def test_text_and_markup_go_round(text) -> None:
 
 
 def test_classes_are_compared_by_their_upper_envelopes() -> None:
-    found = compare("-t/16 + between(-3, 3)", "-2*log(1 + t)")
-    assert found.smaller == "a"
-    assert "upper envelope" in found.proof[0]
+    result = compare("-t/16 + between(-3, 3)", "-2*log(1 + t)")
+    assert result.smaller == "a"
+    assert "upper envelope" in result.proof[0]
 
 
 def test_the_command_tells_the_worst_case(capsys) -> None:
@@ -224,10 +224,10 @@ ORDERS = {  # of two classes, or a class and a bias: whose worst case is the sma
 
 @pytest.mark.parametrize("pair", ORDERS, ids=str)
 def test_the_order_of_classes_is_that_of_their_worst_cases(pair) -> None:
-    found = compare(*pair)
-    assert found.smaller == ORDERS[pair]
-    if found.smaller in ("a", "b") and "between(-1, 1)" not in pair:  # which has no field at all
-        small, large = (trf(text, "1e-30") for text in (pair if found.smaller == "a" else pair[::-1]))
+    result = compare(*pair)
+    assert result.smaller == ORDERS[pair]
+    if result.smaller in ("a", "b") and "between(-1, 1)" not in pair:  # which has no field at all
+        small, large = (trf(text, "1e-30") for text in (pair if result.smaller == "a" else pair[::-1]))
         assert small <= large
 
 
@@ -242,10 +242,10 @@ def test_reach_and_leak_are_those_of_the_worst_row() -> None:
     for epsilon in ("0.3", "0.01", "1e-4"):
         assert reach(text, epsilon, n) == next(j for j, share in enumerate(shares) if share < float(epsilon))
     for j in (10, 64, 150):
-        found = leak(text, j, n)
-        assert found.low <= found.high
-        assert float(found) == pytest.approx(shares[j], rel=1e-9)
-        assert leak("-t/16", j, n) < found
+        result = leak(text, j, n)
+        assert result.low <= result.high
+        assert float(result) == pytest.approx(shares[j], rel=1e-9)
+        assert leak("-t/16", j, n) < result
     assert windows("between(-1, 1)", "0.01", "1", 1, context=1000).heads[0].tokens == 1000
 
 
@@ -322,7 +322,7 @@ def test_the_checker_refuses_a_bound_that_some_member_exceeds(text) -> None:
 
 def test_nothing_is_said_of_a_class_that_nothing_bounds() -> None:
     """i - t is ALiBi in truth, since a row forgets what all its keys share: that it diverges would be false."""
-    found = windows("i - t", "0.01", "1", 1).heads[0]
-    assert found.tokens is None
-    assert "nothing bounds the class from above" in found.why
+    result = windows("i - t", "0.01", "1", 1).heads[0]
+    assert result.tokens is None
+    assert "nothing bounds the class from above" in result.why
     assert check("i - t").verdict == "undecided"

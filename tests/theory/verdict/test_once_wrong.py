@@ -26,9 +26,9 @@ CONCRETE = [
 
 @pytest.mark.parametrize(("text", "start", "true"), CONCRETE)
 def test_a_series_that_was_judged_wrong(text, start, true):
-    found = check(text, start=start)
-    assert found.verdict in (true, "undecided")
-    assert (found.certificate is None) == (found.verdict == "undecided")
+    result = check(text, start=start)
+    assert result.verdict in (true, "undecided")
+    assert (result.certificate is None) == (result.verdict == "undecided")
 
 
 FAMILIES = [  # points with their true verdict; None where the formula has no value
@@ -78,11 +78,11 @@ def said_at(condition, values):
 
 @pytest.mark.parametrize(("text", "point", "true"), FAMILIES)
 def test_a_family_that_was_judged_wrong(text, point, true):
-    found = check(text)
-    if found.condition is None:
-        assert found.verdict == "undecided"
+    result = check(text)
+    if result.condition is None:
+        assert result.verdict == "undecided"
         return
-    assert said_at(found.condition, point) <= {true or "undefined", "undecided"}
+    assert said_at(result.condition, point) <= {true or "undefined", "undecided"}
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,16 @@ def dense_mask(bias: Float[Tensor, "H N"], queries: int, windows: list[int]) -> 
     return line.as_strided((heads, queries, keys), (size, 1, 1)).flip(1)
 
 
-def sums_by_distance(x: Float[Tensor, "H M N"]) -> Float[Tensor, "H N"]:
-    """The sum over each diagonal: of all pairs of a query and a key at distance 0, ..., N - 1."""
-    heads, m, n = x.shape
-    memory = x.new_zeros(heads, m * (n + m))
-    memory.as_strided((heads, m, n), (memory.stride(0), n + m - 1, 1), m - 1).copy_(x)
-    columns = memory.as_strided((heads, m, n + m - 1), (memory.stride(0), n + m, 1))
-    return columns.sum(1)[:, :n].flip(-1)
+def sums_by_distance(x: Float[Tensor, "B H M N"]) -> Float[Tensor, "H N"]:
+    """The sum over samples and each diagonal, of all pairs of a query and a key at distance 0, ..., N - 1.
+
+    The pairs of a query and a later key must hold 0: read with one more step from row to row, a diagonal is a column,
+    and what stands before the beginning of a row is the end of the row above.
+    """
+    _, heads, m, n = x.shape
+    begin, end, wide = m - 1, m - 1 + m * n, n + -n % 64  # whole vectors: the order of a sum must not depend on n
+    memory = x.new_empty(heads, end + wide - n)
+    memory[:, :begin] = 0
+    memory[:, end:] = 0
+    torch.sum(x, 0, out=memory[:, begin:end].view(heads, m, n))
+    return memory.as_strided((heads, m, wide), (memory.stride(0), n + 1, 1)).sum(1)[:, :n].flip(-1)

@@ -139,10 +139,10 @@ def prepare(model: Any) -> None:
         MptAttention: BoundedMptAttention,
         FalconAttention: BoundedFalconAttention,
     }
-    found = [module for module in model.modules() if type(module) in known]
-    for module in found:
+    members = [module for module in model.modules() if type(module) in known]
+    for module in members:
         module.__class__ = known[type(module)]
-    if found:
+    if members:
         decoder = getattr(model, "transformer", model)
         decoder.register_forward_pre_hook(_note_mask, with_kwargs=True)
 

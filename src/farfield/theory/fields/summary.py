@@ -113,15 +113,15 @@ def fields(
     """
     for e in epsilons:
         exact_epsilon(e)
-    seen = Summary(epsilons, context=context, lengths=lengths)
+    summary = Summary(epsilons, context=context, lengths=lengths)
     if named.formula is not None:
-        _Asked(named, named.formula, verdict, given, heads, width, layers, start, seen).answer(seconds)
-    return seen
+        _Summarizer(named, named.formula, verdict, given, heads, width, layers, start, summary).answer(seconds)
+    return summary
 
 
 @dataclass
-class _Asked:
-    """What a person asked about an encoding; the answers are added to `seen`."""
+class _Summarizer:
+    """What a person asked about an encoding; the answers are added to `summary`."""
 
     named: Encoding
     formula: Formula
@@ -131,18 +131,18 @@ class _Asked:
     width: int
     layers: int | None
     start: int
-    seen: Summary
+    summary: Summary
 
     def answer(self, seconds: float | None) -> None:
-        seen = self.seen
+        summary = self.summary
         open_names = [n for n in self.formula.parameters if n not in self.given]
         if self.formula.is_class:
             self._class()
             return
         if self.heads is None and open_names:
             if all(n in row for row in self.named.heads(1, self.given, width=self.width) for n in open_names):
-                seen.notes.append("give --heads 8 for the receptive field of each head")
-            elif any(x is not None for x in (seen.context, seen.lengths, self.layers)):
+                summary.notes.append("give --heads 8 for the receptive field of each head")
+            elif any(x is not None for x in (summary.context, summary.lengths, self.layers)):
                 raise ValueError(f"give {', '.join(open_names)} a value first: --set {open_names[0]}=...")
             return
         rows: list[dict[str, Any]] = [{}]
@@ -154,9 +154,9 @@ class _Asked:
                 for number, row in enumerate(rows, 1):
                     self._head(row, None if self.heads is None else number)
             except TimeUpError:
-                done = max(0, len(seen.heads) - 1)
+                done = max(0, len(summary.heads) - 1)
                 what = "the sum or a receptive field" if self.heads is None else f"what follows head {done}"
-                seen.notes.append(f"{what} {left_out}")
+                summary.notes.append(f"{what} {left_out}")
                 return
             try:
                 self._law()
@@ -164,29 +164,29 @@ class _Asked:
                 self._model()
                 self._leak()
             except TimeUpError:
-                seen.notes.append(f"the law or the reach of the model {left_out}")
+                summary.notes.append(f"the law or the reach of the model {left_out}")
 
     def _class(self) -> None:
         """Notes on a class of biases, or on each head of one: the worst case of what was asked."""
         if self.layers is not None:
             told = "the reach of a model of several layers is told for one bias, not for a class of them"
-            self.seen.notes.append(told)
+            self.summary.notes.append(told)
         rows: list[Any] = list(self.named.heads(self.heads, self.given)) if self.heads else [self.given]
         for number, row in enumerate(rows, 1):
             setting = {n: str(v) for n, v in row.items()}
             if set(self.formula.parameters) - set(setting):
                 continue
             who = f"head {number}: " if self.heads else ""
-            for sentence in _worst_sentences(self.named, setting, self.verdict, self.seen):
-                self.seen.notes.append(who + sentence)
+            for sentence in _worst_sentences(self.named, setting, self.verdict, self.summary):
+                self.summary.notes.append(who + sentence)
 
     def _head(self, own: dict[str, Any], number: int | None) -> None:
         """Add what is told of one head; what comes before a time limit stays."""
-        seen, start = self.seen, self.start
+        summary, start = self.summary, self.start
         setting = {**self.given, **{n: str(v) for n, v in own.items() if n not in self.given}}
         mine = self.verdict if number is None else check(self.named, start=start, parameters=setting)
         row = HeadSummary(number, setting, mine.condition or mine.verdict, mine.verdict, horizon=mine.horizon)
-        seen.heads.append(row)
+        summary.heads.append(row)
         bound = self.formula.bind(setting)  # a parameter may bear any name, `start` too
         if mine.condition is not None or mine.verdict in ("undecided", "not-applicable"):
             return
@@ -196,47 +196,49 @@ class _Asked:
                 s = series(bound, start=start)
                 total = sum_json(s)
                 row.total, row.exact_total = _double(total), f"{total['mid']} +/- {total['rad']}"
-                for epsilon in seen.epsilons:
+                for epsilon in summary.epsilons:
                     row.tokens += tokens(s, [epsilon])
 
             self._try(sum_and_tokens)
-        if seen.context is not None:
-            row.reach = [str(reach(bound, e, seen.context, start=start)) for e in seen.epsilons]
-        if seen.lengths is not None:
-            row.leak = float(leak(bound, *seen.lengths, start=start))
+        if summary.context is not None:
+            row.reach = [str(reach(bound, e, summary.context, start=start)) for e in summary.epsilons]
+        if summary.lengths is not None:
+            row.leak = float(leak(bound, *summary.lengths, start=start))
 
     def _law(self) -> None:
         """The law of one formula."""
         if self.heads is not None or self.verdict.verdict != "converges":
             return
-        said = self.seen.law = self._try(lambda: law(self.formula.bind(self.given), start=self.start))
+        said = self.summary.law = self._try(lambda: law(self.formula.bind(self.given), start=self.start))
         if said:
             known = "as epsilon goes to 0, the receptive field is"
-            self.seen.notes.append(f"{'the receptive field:' if said.startswith('no ') else known} {said}")
+            self.summary.notes.append(f"{'the receptive field:' if said.startswith('no ') else known} {said}")
 
     def _layer(self) -> None:
         """The largest receptive field of the heads, and that of their mixture."""
-        seen = self.seen
+        summary = self.summary
         if self.heads is None or not self._all_converge():
             return
-        widest = [max((h.tokens[i] for h in seen.heads), key=lambda n: (len(n), n)) for i in range(len(seen.epsilons))]
+        widest = [
+            max((h.tokens[i] for h in summary.heads), key=lambda n: (len(n), n)) for i in range(len(summary.epsilons))
+        ]
 
         def mixed() -> list[str]:
-            every = [series(self.formula.bind(h.parameters), start=self.start) for h in seen.heads]
-            return tokens(Mixture(every), seen.epsilons)
+            every = [series(self.formula.bind(h.parameters), start=self.start) for h in summary.heads]
+            return tokens(Mixture(every), summary.epsilons)
 
         mixture = self._try(mixed) or []
-        seen.layer = {"widest": _pairs(seen.epsilons, widest), "mixture": _pairs(seen.epsilons, mixture)}
+        summary.layer = {"widest": _pairs(summary.epsilons, widest), "mixture": _pairs(summary.epsilons, mixture)}
 
     def _model(self) -> None:
         """The reach of a model of several layers."""
-        seen, layers = self.seen, self.layers
+        summary, layers = self.summary, self.layers
         if layers is None:
             return
         if not self._all_converge():
-            seen.notes.append("a model's reach needs heads whose series converge")
+            summary.notes.append("a model's reach needs heads whose series converge")
             return
-        epsilon = next((e for e in seen.epsilons if exact_epsilon(e) <= exact_epsilon("0.01")), seen.epsilons[-1])
+        epsilon = next((e for e in summary.epsilons if exact_epsilon(e) <= exact_epsilon("0.01")), summary.epsilons[-1])
         far = self._try(
             lambda: model_reach(
                 self.named, epsilon, layers, self.heads, start=self.start, parameters=self.given, width=self.width
@@ -244,49 +246,49 @@ class _Asked:
         )
         if far is not None:
             tokens, union = str(far.tokens), str(far.union_bound)
-            seen.model = {"layers": layers, "epsilon": epsilon, "tokens": tokens, "union_bound": union}
-            seen.notes.append(
+            summary.model = {"layers": layers, "epsilon": epsilon, "tokens": tokens, "union_bound": union}
+            summary.notes.append(
                 f"model of {layers} layers at epsilon {epsilon}: reaches {tokens} tokens (union bound {union})"
             )
 
     def _all_converge(self) -> bool:
-        return bool(self.seen.heads) and all(h.tokens for h in self.seen.heads)
+        return bool(self.summary.heads) and all(h.tokens for h in self.summary.heads)
 
     def _leak(self) -> None:
-        leaks = [h.leak for h in self.seen.heads if h.leak is not None]
-        if self.seen.lengths is not None and leaks:
-            train, test = self.seen.lengths
+        leaks = [h.leak for h in self.summary.heads if h.leak is not None]
+        if self.summary.lengths is not None and leaks:
+            train, test = self.summary.lengths
             over = ", mean over heads" if len(leaks) > 1 else ""
-            self.seen.notes.append(f"leak from {train} to {test} tokens{over}: {sum(leaks) / len(leaks):.4f}")
+            self.summary.notes.append(f"leak from {train} to {test} tokens{over}: {sum(leaks) / len(leaks):.4f}")
 
     def _try(self, ask: Callable[[], T]) -> T | None:
         """An answer, or a note that says why there is none."""
         try:
             return ask()
         except (DivergenceError, UndecidedError, ZeroWeightsError) as error:
-            self.seen.notes += [str(error)] if str(error) not in self.seen.notes else []
+            self.summary.notes += [str(error)] if str(error) not in self.summary.notes else []
             return None
 
 
-def _worst_sentences(named: Encoding, setting: dict[str, str], verdict: Verdict, seen: Summary) -> Iterator[str]:
+def _worst_sentences(named: Encoding, setting: dict[str, str], verdict: Verdict, summary: Summary) -> Iterator[str]:
     """The worst case over a class of biases of what was asked, a sentence each."""
     assert named.formula is not None
     if verdict.answer == "windowed":
         try:
             worst = WorstCase(named, named.formula.bind(setting))
-            told = [f"{shown_number(digits(worst.smallest(exact_epsilon(e))))} at {e}" for e in seen.epsilons]
+            told = [f"{shown_number(digits(worst.smallest(exact_epsilon(e))))} at {e}" for e in summary.epsilons]
             shown = f"{', '.join(told)} ({worst_said(worst.exact)})"
             yield f"receptive field in the worst case over the class, in tokens: {shown}"
         except (DivergenceError, UndecidedError) as error:
             yield str(error)
-    if seen.context is not None:
+    if summary.context is not None:
         try:
-            told = [f"{reach(named, e, seen.context, parameters=setting)} at {e}" for e in seen.epsilons]
-            yield f"reach within {seen.context} tokens in the worst case: {', '.join(told)}"
+            told = [f"{reach(named, e, summary.context, parameters=setting)} at {e}" for e in summary.epsilons]
+            yield f"reach within {summary.context} tokens in the worst case: {', '.join(told)}"
         except (DivergenceError, UndecidedError) as error:
-            yield f"no reach within {seen.context} tokens: {error}"
-    if seen.lengths is not None:
-        train, test = seen.lengths
+            yield f"no reach within {summary.context} tokens: {error}"
+    if summary.lengths is not None:
+        train, test = summary.lengths
         try:
             share = leak(named, train, test, parameters=setting)
             yield f"leak from {train} to {test} tokens in the worst case: {share:.4f}"

@@ -67,7 +67,7 @@ def plain(
     if distance is not None:  # its gradient is a sum by distance, in fixed order
         mask = bias.gather(1, distance).view(mask.shape) + mask
     elif learned:
-        mask = bias.narrow(1, 0, 1).unsqueeze(2)
+        mask = (bias if bias.shape[1] == 1 else bias.narrow(1, 0, 1)).unsqueeze(2)
     if group > 1:
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
     if not (q.is_contiguous() and k.is_contiguous() and v.is_contiguous()) and not (

@@ -87,13 +87,13 @@ class Short(torch.autograd.Function):
         score = query @ key.mT
         if cap is not None:
             score = torch.tanh(score.div_(cap)).mul_(cap)
-        weight = (score + mask).sub_(lse[..., None]).exp_()
+        weight = (score.add_(mask) if cap is None else score + mask).sub_(lse[..., None]).exp_()
         dv = weight.mT @ g
         shift = (g * out).sum(-1, keepdim=True)
         if d_lse is not None:
             shift = shift - d_lse[..., None]
         d_logit = (g @ value.mT).sub_(shift).mul_(weight)
-        d_bias = sums_by_distance(d_logit.sum(0)) if ctx.needs_input_grad[3] else None
+        d_bias = sums_by_distance(d_logit) if ctx.needs_input_grad[3] else None
         d_sink = None
         if sink is not None and ctx.needs_input_grad[4]:
             d_sink = -(torch.exp(sink[:, None] - lse) * shift[..., 0]).sum((0, 2))

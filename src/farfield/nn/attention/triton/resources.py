@@ -138,9 +138,9 @@ def _nvidia(built: Any) -> tuple[int, int]:
         file.flush()
         command = [str(tool), "--dump-resource-usage", file.name]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = re.search(r"REG:(\d+) STACK:(\d+)", text)
-    assert found is not None, text
-    return int(found[1]), int(found[2])
+    match = re.search(r"REG:(\d+) STACK:(\d+)", text)
+    assert match is not None, text
+    return int(match[1]), int(match[2])
 
 
 def _amd(built: Any) -> tuple[int, int]:
@@ -148,7 +148,7 @@ def _amd(built: Any) -> tuple[int, int]:
     text = built.asm["amdgcn"]
     numbers = [re.search(rf"\.{name}:\s+(\d+)", text) for name in ("vgpr_count", "private_segment_fixed_size")]
     assert None not in numbers, text[-2000:]
-    return tuple(int(found[1]) for found in numbers if found is not None)  # type: ignore[return-value]
+    return tuple(int(match[1]) for match in numbers if match is not None)  # type: ignore[return-value]
 
 
 def main() -> int:
