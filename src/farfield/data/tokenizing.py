@@ -92,7 +92,7 @@ class Limited:
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 )  # fmt: skip
                 self._ask(self.child, self.description.encode())
-            found = self._ask(self.child, json.dumps(list(texts)).encode())
+            reply = self._ask(self.child, json.dumps(list(texts)).encode())
         except (OSError, EOFError, struct.error):
             self.close()
             raise UnboundedTokenizerError(
@@ -101,8 +101,8 @@ class Limited:
             ) from None
         if not texts:
             return []
-        ends = np.frombuffer(found[: 8 * len(texts)], dtype=np.uint64)
-        return np.split(np.frombuffer(found[8 * len(texts) :], dtype=np.uint32), ends[:-1].astype(int))
+        ends = np.frombuffer(reply[: 8 * len(texts)], dtype=np.uint64)
+        return np.split(np.frombuffer(reply[8 * len(texts) :], dtype=np.uint32), ends[:-1].astype(int))
 
     @staticmethod
     def _ask(child: subprocess.Popen[bytes], data: bytes) -> bytes:

@@ -57,9 +57,9 @@ def tokenize(
     cache = cache_folder() if cache is None else cache
     key = hashlib.sha256(f"tokens 1 {corpus.digest(split)} {tokenizer_digest(tokenizer)}".encode()).hexdigest()
     folder = cache / "tokens" / key[:32]
-    found = _opened(folder)
-    if found is not None:
-        return found
+    opened = _opened(folder)
+    if opened is not None:
+        return opened
     home = private_folder(folder.parent)
     _remove_abandoned(home)
     staged = home / f".{folder.name}.{secrets.token_hex(8)}"

@@ -154,13 +154,13 @@ def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | Non
     damaged = False
     for folder in _saved(home):
         try:
-            found = verify_checkpoint(folder)
+            whole = verify_checkpoint(folder)
         except DamagedCheckpointError as error:
             aside = _set_aside(folder)
             say(f"The checkpoint {folder.name} is damaged ({error}); it was set aside as {aside.name}.")
             damaged = True
             continue
-        return found
+        return whole
     if damaged:
         say("No checkpoint is whole: the run starts again from its first step.")
     return None
