@@ -89,8 +89,8 @@ def parse_json(data: bytes | str, *, depth: int = DEEPEST, exact: bool = False) 
 def _depth(text: str) -> int:
     """The deepest nesting of brackets outside of strings."""
     deepest = now = 0
-    for found in _STRING_OR_BRACKET.finditer(text):
-        now += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+    for match in _STRING_OR_BRACKET.finditer(text):
+        now += {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[0], 0)
         deepest = max(deepest, now)
     return deepest
 

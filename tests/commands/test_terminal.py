@@ -135,6 +135,17 @@ def test_compare_says_how_far_it_is(monkeypatch, capsys, tmp_path):
     assert " of 3" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("default")
+def test_what_a_cache_needs_is_said_after_the_text_once_for_each_head(small_run, capsys):
+    with contextlib.suppress(SystemExit):
+        main(["generate", str(small_run), "--prompt", "def ", "--tokens", "20", "--epsilon", "1e-3"])
+    out = capsys.readouterr()
+    notes = [" ".join(line.split()[1:6]) for line in out.err.splitlines() if line.startswith("note: ")]
+    assert sorted(notes) == [f"head {head} of layer {layer}" for head in (1, 2) for layer in (1, 2)]
+    assert out.err.index("note: ") < out.err.index("epsilon 0.001 held over 23 tokens")
+    assert out.out.startswith("def ")
+
+
 def test_percentages():
     assert percent(0.0123, 0.001, sign="+") == "+1.23% ± 0.10%"
     assert percent(9.4567, 0.66) == "946% ± 66%"

@@ -352,6 +352,21 @@ def test_what_draw_would_have_claimed_is_folded_and_said_once(page, explorer):
     expect(page.locator("#figure-draw svg path").first).to_be_attached()
 
 
+def test_what_begins_later_is_neither_compared_nor_designed(page, explorer):
+    """Both count from distance 0, where such a formula has no value: nothing is claimed of it."""
+    visit(page, explorer, "#f=-k*log(t)&from=1&set=k%3D3&f=alibi&of=0&parameter=k&reach=64")
+    expect(page.locator("#design-said")).to_have_text(
+        "a design begins at distance 0, and this encoding at 1: write t + 1 in the place of t"
+    )
+    expect(page.locator("#pairs-said")).to_have_text("Compared are encodings that begin at t = 0.")
+
+
+def test_a_hidden_curve_is_not_awaited(page, explorer):
+    visit(page, explorer, "#f=alibi&hide=1")
+    for figure in ("receptive-field", "partial-sums", "weights"):
+        expect(page.locator(f"#figure-{figure} svg")).to_contain_text("every curve is hidden")
+
+
 def test_design_a_reach(page, explorer):
     visit(page, explorer, "#f=alibi")
     page.get_by_label("reach in tokens").fill("4096")

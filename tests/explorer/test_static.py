@@ -22,6 +22,7 @@ from farfield.explorer.question import read
 from farfield.explorer.reply import reply
 from farfield.formula import parse
 from farfield.formula.functions import CALLS, OPERATIONS
+from farfield.theory.budget import time_limit
 from farfield.theory.verdict.horizon import weights
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -128,7 +129,8 @@ def same(page, formula, kinds=tuple(KINDS), seconds=None):
     for kind in kinds:
         fields = [("f", formula), *KINDS[kind]]
         try:
-            mine = native(kind, fields)
+            with time_limit(seconds):
+                mine = native(kind, fields)
         except ValueError as error:
             mine = {"error": str(error)}
         if seconds is not None and time.process_time() - begin > seconds:

@@ -82,6 +82,19 @@ def test_pages_import_only_public_names() -> None:
     assert seen == {}
 
 
+def test_pages_speak_only_of_public_names() -> None:
+    """A name in backquotes is one that a reader can type; the log tells of what was."""
+    spoken = re.compile(r"`(farfield(?:\.\w+)+)[^`\n]*`")
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        if page.name == "log.md":
+            continue
+        for name in spoken.findall(page.read_text(encoding="utf-8")):
+            room = next((room for room in reversed(PUBLIC) if f"{name}.".startswith(f"{room}.")), "")
+            rest = name.removeprefix(room).removeprefix(".").partition(".")[0]
+            assert room, f"{page.name}: {name}"
+            assert not rest or is_public(room, rest), f"{page.name}: {name}"
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -72,14 +72,14 @@ def generate_command(
         options["temperature"] = temperature
     if not full:
         bounds: dict[str, Any] = {"logit_bound": logit_bound, "policy": policy, "context": context}
-        with plain_warnings():
-            farfield.bound(model, epsilon, **bounds)
-            options["past_key_values"] = model.new_bounded_cache()
         options["prefill_chunk_size"] = CHUNK
     if not as_json:
         options["streamer"] = _streamer(tokenizer)
     try:
         with plain_warnings():
+            if not full:
+                farfield.bound(model, epsilon, **bounds)
+                options["past_key_values"] = model.new_bounded_cache()
             done = model.generate(**ids, **options)
     except RuntimeError as error:
         from farfield.nn.cache.certificate import CertificateError

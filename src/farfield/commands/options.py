@@ -112,17 +112,22 @@ def progress(first: str, quiet: bool) -> Iterator[Watch]:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Warnings as sentences on stderr, each once, without the line of code that they come from."""
-    console, said = Console(stderr=True), set()
+    """Warnings as sentences on stderr when the work is done, without the line of code that they come from.
 
-    def show(message: Warning | str, *_: object, **__: object) -> None:
-        if str(message) not in said:
-            said.add(str(message))
-            console.print(Text(f"note: {message}"))
+    Of several that tell the need of one head, which grows while a text is read, the last is said.
+    """
+    said: dict[str, str] = {}
+
+    def keep(message: Warning | str, *_: object, **__: object) -> None:
+        said[str(message).partition(" needs a window of ")[0]] = f"note: {message}"
 
     with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
+        warnings.showwarning = keep
+        try:
+            yield
+        finally:
+            for sentence in said.values():
+                Console(stderr=True).print(Text(sentence))
 
 
 def numbered(steps: Sequence[str]) -> Table:

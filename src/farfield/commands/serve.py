@@ -183,8 +183,8 @@ class Writer:
         text = self.tokenizer.decode(written, skip_special_tokens=True)
         ended = len(written) < wish.tokens
         for stop in wish.stop:
-            text, found, _ = text.partition(stop)
-            ended = ended or bool(found)
+            text, separator, _ = text.partition(stop)
+            ended = ended or bool(separator)
         return {
             "text": (self.tokenizer.decode(ids[0], skip_special_tokens=True) if wish.echo else "") + text,
             "finish_reason": "stop" if ended else "length",

@@ -48,16 +48,16 @@ def window_command(
     if is_model(encoding):
         _of_model(encoding, logit_bound, epsilon, as_json)
         return
-    found = find(encoding)
+    named = find(encoding)
     given = head_values(parameters)
     screen = Console(stderr=True)
     with answer_in_time(), screen.status("adding up the weights of each head"):
-        result = windows(found, epsilon, logit_bound, heads, context=context, width=width, parameters=given)
+        result = windows(named, epsilon, logit_bound, heads, context=context, width=width, parameters=given)
     if as_json:
         print(json.dumps(_json(result, epsilon, logit_bound)))
     else:
-        _show(Console(), found.name, result, epsilon, logit_bound)
-        if found.name == found.text and (said := said_slopes(found, heads, given)):
+        _show(Console(), named.name, result, epsilon, logit_bound)
+        if named.name == named.text and (said := said_slopes(named, heads, given)):
             Console().print(Text(said))
 
 
@@ -75,11 +75,11 @@ def _of_model(model: str, logit_bound: str, epsilon: str, as_json: bool) -> None
     from farfield.commands.inspect import show
     from farfield.theory.models.inspection import inspect
 
-    found = inspect(model, logit_bound=logit_bound, epsilon=epsilon, name=model.rstrip("/"))
+    inspection = inspect(model, logit_bound=logit_bound, epsilon=epsilon, name=model.rstrip("/"))
     if as_json:
-        print(json.dumps(found.json(), indent=1))
+        print(json.dumps(inspection.json(), indent=1))
     else:
-        show(Console(), found)
+        show(Console(), inspection)
         Console().print(Text(f"Certified windows hold at every length. {SCOPE}"))
 
 

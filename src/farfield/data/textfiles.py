@@ -116,12 +116,12 @@ def _records(path: Path, texts: Iterator[str]) -> Iterator[Passage]:
                 record = json.loads(content)
             except (ValueError, RecursionError):
                 raise CorpusError(f"Line {line} of {str(path)!r} is not JSON.") from None
-            found = record.get("text", record.get("content")) if isinstance(record, dict) else None
-            if not isinstance(found, str):
+            written = record.get("text", record.get("content")) if isinstance(record, dict) else None
+            if not isinstance(written, str):
                 raise CorpusError(f"Line {line} of {str(path)!r} has no text: each line needs a string called 'text'.")
-            if found:
+            if written:
                 # a lone surrogate, which JSON can spell and UTF-8 cannot
-                yield Passage(found.encode(errors="replace").decode(), True)
+                yield Passage(written.encode(errors="replace").decode(), True)
 
 
 def _decoded(path: Path, errors: Errors, decompressed: Decompressed) -> Iterator[str]:

@@ -33,10 +33,12 @@ def is_plain(tokenizer: Tokenizer | dict[str, Any]) -> bool:
     """Whether it is byte-level BPE without rules of its own, whose work grows no faster than its text."""
     about = tokenizer if isinstance(tokenizer, dict) else json.loads(tokenizer.to_str())
     before, model = about.get("pre_tokenizer") or {}, about.get("model") or {}
+    after = about.get("post_processor") or before
+    template = after.get("type") == "TemplateProcessing" and len(after["single"]) <= 4  # transformers puts one there
     return (
         before.get("type") == "ByteLevel"
         and model.get("type") == "BPE"
-        and (about.get("post_processor") or before).get("type") == "ByteLevel"
+        and (template or after.get("type") == "ByteLevel")
         and not any(about.get(part) for part in ("normalizer", "padding", "truncation"))
         and not any(model.get(part) for part in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"))
     )
@@ -90,7 +92,7 @@ class Limited:
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 )  # fmt: skip
                 self._ask(self.child, self.description.encode())
-            found = self._ask(self.child, json.dumps(list(texts)).encode())
+            reply = self._ask(self.child, json.dumps(list(texts)).encode())
         except (OSError, EOFError, struct.error):
             self.close()
             raise UnboundedTokenizerError(
@@ -99,8 +101,8 @@ class Limited:
             ) from None
         if not texts:
             return []
-        ends = np.frombuffer(found[: 8 * len(texts)], dtype=np.uint64)
-        return np.split(np.frombuffer(found[8 * len(texts) :], dtype=np.uint32), ends[:-1].astype(int))
+        ends = np.frombuffer(reply[: 8 * len(texts)], dtype=np.uint64)
+        return np.split(np.frombuffer(reply[8 * len(texts) :], dtype=np.uint32), ends[:-1].astype(int))
 
     @staticmethod
     def _ask(child: subprocess.Popen[bytes], data: bytes) -> bytes:

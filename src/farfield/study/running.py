@@ -165,12 +165,12 @@ def chosen_gpus(device: str | None) -> list[int]:
     there = gpus()
     if device in (None, "cpu"):
         return [] if device == "cpu" else list(range(there))
-    found = re.fullmatch(r"cuda(?::([0-9]{1,4}))?", device or "")
-    if found is None:
+    named = re.fullmatch(r"cuda(?::([0-9]{1,4}))?", device or "")
+    if named is None:
         raise ValueError(f"a study runs on cpu, cuda (every GPU) or a GPU such as cuda:1, not on {str(device)[:30]!r}")
-    if int(found[1] or 0) >= there:
+    if int(named[1] or 0) >= there:
         raise ValueError(f"there is no device {device!r} here: this machine shows {there} GPUs; cpu is always there")
-    return list(range(there)) if found[1] is None else [int(found[1])]
+    return list(range(there)) if named[1] is None else [int(named[1])]
 
 
 def _start(out: Path, job: Job, threads: int, visible: str | None) -> subprocess.Popen[bytes]:

@@ -62,7 +62,8 @@ def stage(run: Path, step: int) -> Path:
     if home.is_symlink():
         raise ValueError(f"{str(home)!r} is a link: the checkpoints of a run must be in its own folder.")
     staged = home / f"{_STAGED}{step:08d}-{secrets.token_hex(8)}"
-    staged.mkdir(parents=True)
+    home.mkdir(exist_ok=True)  # but not the folder of the run, if someone took it away
+    staged.mkdir()
     return staged
 
 
@@ -153,13 +154,13 @@ def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | Non
     damaged = False
     for folder in _saved(home):
         try:
-            found = verify_checkpoint(folder)
+            whole = verify_checkpoint(folder)
         except DamagedCheckpointError as error:
             aside = _set_aside(folder)
             say(f"The checkpoint {folder.name} is damaged ({error}); it was set aside as {aside.name}.")
             damaged = True
             continue
-        return found
+        return whole
     if damaged:
         say("No checkpoint is whole: the run starts again from its first step.")
     return None

@@ -55,12 +55,13 @@ export class Figures {
     this.#choose();
     this.#legend(all);
     const seen = all.filter((e) => !e.one.hidden);
+    const empty = all.length && !seen.length ? "every curve is hidden" : undefined;
     const name = (e, of) => (e.answer ? `${e.label} (${of})` : e.label); // a class of biases is drawn by its ends
     const many = (of) => (seen.some((e) => e.answer) ? `; of a class its ${of}` : "");
     const series = (known, points, level = () => null, of = "upper envelope") => known.map((e) => ({ label: name(e, of), look: e.look, points: points(e), level: level(e) }));
     const fields = seen.filter((e) => e.rows.some((r) => r.log10 !== null));
     this.charts["receptive-field"].update({
-      title: `Receptive field in tokens, exact${many("worst case")}`, hint: HINT,
+      title: `Receptive field in tokens, exact${many("worst case")}`, hint: HINT, empty,
       x: { kind: "log", label: "epsilon", reverse: true, low: 1e-12, high: 1 }, y: { kind: "power", label: "tokens" },
       series: series(fields, (e) => e.rows.filter((r) => r.log10 !== null).map((r) => [Number(fraction(r.epsilon)), r.log10, `${r.tokens} tokens at ${r.epsilon}`, r.exact]), undefined, "worst case"),
       absent: absent(seen.filter((e) => !fields.includes(e)), (e) => (e.rows.length ? "more tokens than 310 digits can count" : e.noField)),
@@ -69,12 +70,12 @@ export class Figures {
     const never = (e) => e.parts.drawn.error || e.parts.verdict.error || e.verdict === "not-applicable";
     const missing = absent(seen.filter((e) => !e.parts.drawn.data && never(e)), (e) => e.parts.drawn.error?.message ?? e.noField);
     this.charts["partial-sums"].update({
-      title: `Partial sums; dotted: the sum B${many("upper envelope")}`, hint: HINT,
+      title: `Partial sums; dotted: the sum B${many("upper envelope")}`, hint: HINT, empty,
       x: { kind: "log", label: "tokens" }, y: { kind: "log", label: "sum" }, absent: missing,
       series: series(drawn, (e) => pairs(e.parts.drawn.data.sums, "tokens", (n, v) => `${short(v)} after ${n} tokens`), (e) => e.parts.fields.data?.total ?? null),
     });
     this.charts.weights.update({
-      title: `Weight by distance${many("upper envelope")}`, hint: HINT,
+      title: `Weight by distance${many("upper envelope")}`, hint: HINT, empty,
       x: { kind: "log", label: "distance t + 1" }, y: { kind: "log", label: "exp(r(t))", ...floor(drawn) }, absent: missing,
       series: series(drawn, (e) => pairs(e.parts.drawn.data.weights, "distances", (t, v) => `${short(v)} at distance ${t}`).map(([t, ...rest]) => [t + 1, ...rest])),
     });

@@ -15,22 +15,25 @@ export class Pairs {
   }
 
   ask(encodings) {
-    const known = encodings.filter((e) => e.verdict && e.verdict !== "not-applicable");
-    byId("pairs").hidden = known.length < 2;
-    if (known.length < 2) return;
+    const judged = encodings.filter((e) => e.verdict && e.verdict !== "not-applicable");
+    const known = judged.filter((e) => e.one.from === "0");
+    byId("pairs").hidden = judged.length < 2;
+    this.later = judged.length > known.length ? "Compared are encodings that begin at t = 0." : null;
+    if (known.length < 2) return this.#show([]);
     const fields = known.flatMap(({ one }, i) => [["f", one.formula],
       ...Object.entries(one.set).map(([name, value]) => ["set", `${i}.${name}=${value}`])]);
     const key = JSON.stringify([fields, state.heads, state.head]);
-    if (key === this.key) return;
+    if (key === this.key) return undefined;
     this.key = key;
     put(byId("pairs-said"), el("p", { class: "note" }, "being compared…"));
-    this.asker.ask([...fields, ["heads", state.heads], ["head", state.head]]);
+    return this.asker.ask([...fields, ["heads", state.heads], ["head", state.head]]);
   }
 
   #show(pairs, error = null) {
+    if (!pairs.length) this.key = null;
     put(byId("pairs-said"), ...pairs.map((pair) => el("details", {}, el("summary", {}, pair.sentence),
       steps(pair.steps), el("ul", {}, ...pair.turns.map((s) => el("li", {}, s))))),
-    error ? el("p", { class: "error" }, error) : "");
+    error ? el("p", { class: "error" }, error) : "", this.later ? el("p", { class: "note" }, this.later) : "");
   }
 }
 
@@ -86,11 +89,12 @@ export class Design {
 
   ask() {
     const encoding = this.encodings[Number(this.of.value)];
-    if (!encoding) return;
+    if (!encoding) return undefined;
     this.encoding = encoding;
+    if (encoding.one.from !== "0") return this.#fail(new Error(`a design begins at distance 0, and this encoding at ${encoding.one.from}: write t + ${encoding.one.from} in the place of t`));
     put(byId("design-said"), el("p", {}, "searching…"));
     const others = encoding.settings().filter(([name, value]) => name !== "from" && (name !== "set" || !value.startsWith(`0.${this.parameter.value}=`)));
-    this.asker.ask([...others, ["parameter", this.parameter.value], ["reach", this.reach.value.trim()], ["epsilon", this.epsilon.value.trim()]]);
+    return this.asker.ask([...others, ["parameter", this.parameter.value], ["reach", this.reach.value.trim()], ["epsilon", this.epsilon.value.trim()]]);
   }
 
   #show(found) {

@@ -226,8 +226,14 @@ class _Search:
             finite = [y for y in seen if not math.isnan(y)]
             if finite and finite[0] != finite[-1]:
                 return finite[-1] > finite[0]
+        if not finite:
+            raise ValueError(
+                f"{self.name} has no value at some distance, for any {self.parameter} that was tried; where that is "
+                "distance 0, write t + 1 in the place of t"
+            )
         raise ValueError(
-            f"{self.name} has no receptive field for any {self.parameter} that was tried: its sum diverges"
+            f"{self.name} has no known receptive field for any {self.parameter} that was tried: its sum diverges, or "
+            "is not decided"
             if all(y == math.inf for y in finite)
             else f"the reach of {self.name} was the same for every {self.parameter} that was tried"
         )

@@ -51,10 +51,10 @@ def plain(
     if learned:
         ready = _plans[key] if key in _plans else _plan(key, q, k, v, bias)
     else:
-        found = kept_of(bias)
-        if found is None:
+        known = kept_of(bias)
+        if known is None:
             return None
-        kept, base = found
+        kept, base = known
         place = (key, bias.stride(), bias.data_ptr())
         ready = kept.masks.get(place)
         if ready is None:
