@@ -45,6 +45,8 @@ UNBOUNDED = {
         normalizer=several([{"type": "Prepend", "prepend": "x" * 1_000_000}] + [replaced(".", "x" * 9000)] * 2)
     ),
 }  # fmt: skip
+TEMPLATE = {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}] * 100_000}
+TEMPLATE |= {"pair": [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"], "special_tokens": {}}
 NO_TOKENIZER = {
     "empty": b"", "a list": b"[]", "no model": b"{}", "deep": b"[" * 100_000, "not UTF-8": b"\xff\xfe",
     "a model of no kind": json.dumps(changed(model={"type": "Magic"})).encode(),
@@ -124,6 +126,11 @@ def test_an_answer_that_is_cut_off_is_none(monkeypatch):
         encode(["a text"])
 
 
+def test_a_text_a_hundred_thousand_times_over_is_not_plain():
+    assert not tokenizing.is_plain(changed(post_processor=TEMPLATE))
+    assert tokenizing.is_plain(changed(post_processor={**TEMPLATE, "single": TEMPLATE["single"][:1]}))
+
+
 DECODERS = {  # and whether a model may write with it
     "bytes": (json.loads(byte_tokenizer().to_str())["decoder"], True),
     "of Llama": ({"type": "Sequence", "decoders": [
@@ -158,3 +165,25 @@ def test_in_a_process_with_limits_the_tokens_are_the_same(tmp_path, corpus, monk
     monkeypatch.setattr("farfield.data.tokens.is_plain", lambda tokenizer: False)
     there = tokenize(open_corpus(str(corpus)), "train", byte_tokenizer(), cache=tmp_path / "there")
     assert here.ids.tolist() == there.ids.tolist()
+
+
+def test_a_server_keeps_one_process_for_a_tokenizer_with_rules(run_folder):
+    from tokenizers import normalizers
+
+    from farfield.commands.generate import load_generator
+    from farfield.commands.serve import Writer
+
+    model, tokenizer = load_generator(str(run_folder), "cpu")
+    assert Writer("plain", model, tokenizer, "1e-3", None)._limited is None
+    tokenizer.backend_tokenizer.normalizer = normalizers.NFC()
+    writer = Writer("ruled", model, tokenizer, "1e-3", None)
+    limited = writer._limited
+    with contextlib.closing(limited):
+        first = writer._ids("the cat").tolist()
+        child = limited.child.pid
+        assert writer._ids("the cat").tolist() == first
+        assert limited.child.pid == child
+        os.kill(child, signal.SIGKILL)
+        limited.child.wait()
+        assert writer._ids("the cat").tolist() == first
+        assert limited.child.pid != child

@@ -33,10 +33,12 @@ def is_plain(tokenizer: Tokenizer | dict[str, Any]) -> bool:
     """Whether it is byte-level BPE without rules of its own, whose work grows no faster than its text."""
     about = tokenizer if isinstance(tokenizer, dict) else json.loads(tokenizer.to_str())
     before, model = about.get("pre_tokenizer") or {}, about.get("model") or {}
+    after = about.get("post_processor") or before
+    template = after.get("type") == "TemplateProcessing" and len(after["single"]) <= 4  # transformers puts one there
     return (
         before.get("type") == "ByteLevel"
         and model.get("type") == "BPE"
-        and (about.get("post_processor") or before).get("type") == "ByteLevel"
+        and (template or after.get("type") == "ByteLevel")
         and not any(about.get(part) for part in ("normalizer", "padding", "truncation"))
         and not any(model.get(part) for part in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"))
     )

@@ -118,7 +118,7 @@ def _opened(folder: Path) -> Tokens | None:
         if path.stat().st_size != about["count"] * np.dtype(dtype).itemsize:
             return None
         state = path.stat()
-        if _digest(path, state.st_size, state.st_ino, state.st_mtime_ns) != about["sha256"]:
+        if _digest(path, state.st_size, state.st_ino, state.st_mtime_ns, state.st_ctime_ns) != about["sha256"]:
             return None
         return Tokens(np.memmap(path, dtype=dtype, mode="r"), about["sha256"], path)
     except (OSError, ValueError, KeyError, TypeError):
@@ -126,7 +126,7 @@ def _opened(folder: Path) -> Tokens | None:
 
 
 @functools.lru_cache(maxsize=64)  # as long as it is the same file, one look at it is enough for a process
-def _digest(path: Path, size: int, inode: int, changed: int) -> str:
+def _digest(path: Path, size: int, inode: int, written: int, changed: int) -> str:
     return sha256_of(path)
 
 

@@ -62,7 +62,8 @@ def stage(run: Path, step: int) -> Path:
     if home.is_symlink():
         raise ValueError(f"{str(home)!r} is a link: the checkpoints of a run must be in its own folder.")
     staged = home / f"{_STAGED}{step:08d}-{secrets.token_hex(8)}"
-    staged.mkdir(parents=True)
+    home.mkdir(exist_ok=True)  # but not the folder of the run, if someone took it away
+    staged.mkdir()
     return staged
 
 
