@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from markdown.extensions.toc import slugify
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,9 +34,16 @@ FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 def on_config(config: Any) -> Any:
-    """Set the mathematics of every page."""
+    """Set the mathematics of every page, and give its headings names."""
     config["markdown_extensions"].append(Mathematics())
+    config["mdx_configs"]["toc"]["slugify"] = _name_of_heading
     return config
+
+
+def _name_of_heading(text: str, separator: str) -> str:
+    """What a link calls a heading; the script that marks the one in sight stops at a name that begins with a digit."""
+    name = slugify(text, separator)
+    return f"at{separator}{name}" if name[:1].isdigit() else name
 
 
 def on_post_build(config: Any, **_: Any) -> None:

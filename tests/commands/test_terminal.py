@@ -102,6 +102,11 @@ def test_a_table_that_is_too_wide_is_a_list(terminal):
     assert "widest 0.5: 257" in text
 
 
+def test_a_sum_that_no_double_holds_is_shown(terminal):
+    assert "2.846259681e+35659" in " ".join(terminal("compare", "-t**0.0001", "-t"))
+    assert sum("e+" in line for line in terminal("check", "-k*t**0.0001", "--heads", "2")) == 2
+
+
 @pytest.mark.parametrize("columns", range(8, 60, 3))
 def test_no_cell_is_ever_cut(columns):
     headings, rows = ("name of it", "first number", "x"), [["alpha", "12345678", "1"], ["b", "9", "22222"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import signal
@@ -58,11 +59,10 @@ class Explorer:
     def get(self, path: str, fields=(), *, method: str = "GET", headers=None) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         query = f"?{urlencode(list(fields))}" if fields else ""
-        connection.request(method, path + query, headers=headers or {})
-        found = connection.getresponse()
-        answer = Answer(found.status, {k.lower(): v for k, v in found.getheaders()}, found.read())
-        connection.close()
-        return answer
+        with contextlib.closing(connection):
+            connection.request(method, path + query, headers=headers or {})
+            found = connection.getresponse()
+            return Answer(found.status, {k.lower(): v for k, v in found.getheaders()}, found.read())
 
     def ask(self, kind: str, *fields: tuple[str, str]) -> dict:
         return self.get(f"/api/{kind}", fields).data

@@ -136,6 +136,16 @@ def test_fields_of_hundreds_of_digits():
     assert further["window"]["tokens"] == "over 1e310"
 
 
+def test_a_sum_that_no_double_holds():
+    found = ask("fields", ("f", "-t**0.0001"))
+    assert found["sum"].startswith("2.8462596809170545189e+35659 ")
+    assert found["total"] is None
+    assert "no context will ever come near it" in found["why"]
+    first, second = ask("heads", ("f", "-k*t**0.0001"), ("heads", "2"))["rows"]
+    assert json.dumps([found, first, second], allow_nan=False)
+    assert all("e+" in row["sum"] for row in (first, second))
+
+
 def test_numbers_come_in_parts(monkeypatch):
     """What takes longer than a moment comes in parts: here every field alone."""
     monkeypatch.setattr("farfield.explorer.answer._MOMENT", -1)

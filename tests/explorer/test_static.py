@@ -256,10 +256,11 @@ def opened(chromium, host):
     ("other", "script", "why"),
     [
         ([("**/python_flint*", 404, "")], "", f"{static.FLINT.name} is not on this host: status 404"),
+        ([("**/python_flint*", 200, "no wheel at all")], "", f"{static.FLINT.name} is damaged"),
         ([("**/worker.js", 404, "")], "", "its worker did not start"),
         ([], "delete globalThis.WebAssembly", "it has no WebAssembly"),
     ],
-    ids=["no wheel", "no worker", "no WebAssembly"],
+    ids=["no wheel", "another wheel", "no worker", "no WebAssembly"],
 )
 def test_without_python_named_encodings_are_answered_and_the_rest_says_why(opened, other, script, why):
     page, expect = opened(*other, script=script), playwright.expect
@@ -286,6 +287,12 @@ def test_a_worker_that_dies_at_work_is_replaced(opened):
     playwright.expect(first.locator(".error")).to_contain_text(said, timeout=PATIENCE)
     assert page.evaluate(ASK, ["verdict", [["f", "-7*t"]]])["error"] == "another worker answers"
     playwright.expect(page.locator("#loading")).to_be_hidden(timeout=PATIENCE)
+
+
+def test_while_python_is_loaded_a_typed_formula_waits_for_it(opened):
+    page = opened(("**/worker.js", 200, "// never ready"))
+    typed = page.locator("#entries article").nth(1).locator(".verdict")
+    playwright.expect(typed).to_have_text("waits until Python is loaded…", timeout=PATIENCE)
 
 
 def test_a_page_that_cannot_start_says_what_it_needs(opened):

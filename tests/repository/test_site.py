@@ -103,6 +103,12 @@ def test_the_mathematics_is_set(site: Path) -> None:
     assert (site / "mathematics.html").read_text(encoding="utf-8").count("<math") > 140
 
 
+def test_no_heading_stops_the_script_that_marks_it(site: Path) -> None:
+    """Bootstrap asks for a heading by `#name`, which must not begin with a digit."""
+    for page in (page for page in site.rglob("*.html") if page.name != "404.html"):  # which is the theme's own
+        assert not re.findall(r"""<h\d[^>]* id=["']?\d[^>]*>""", page.read_text(encoding="utf-8")), page.name
+
+
 def test_search_and_navigation_from_the_disk(site: Path) -> None:
     """No server, no worker: the pages are opened as files."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -38,7 +38,7 @@ from farfield.theory.fields.comparison import Comparison, compare
 from farfield.theory.fields.law import law
 from farfield.theory.fields.pictures import curve, fields_figure
 from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, field_of, reach, whole
-from farfield.theory.fields.summary import shown_number
+from farfield.theory.fields.summary import shown_number, shown_sum
 from farfield.theory.sums.series import series, sum_json
 from farfield.zoo.head_parameters import said_slopes
 
@@ -195,7 +195,7 @@ def _show(console: Console, rows: list[dict[str, Any]], epsilons: list[str], con
         cells.append([e, *(_short(row["trf"][i]["tokens"]) if row["trf"] else "none" for row in rows)])
         if context is not None:
             cells.append([f"{e} in {context}", *(_short(row["reach"][i]["tokens"]) for row in rows)])
-    sums = ["B", *(f"{float(row['sum']['mid']):.10g}" if row["sum"] else _no_sum(row) for row in rows)]
+    sums = ["B", *(shown_sum(row["sum"]["mid"], 10) if row["sum"] else _no_sum(row) for row in rows)]
     headings = ["epsilon", *(row["encoding"] for row in rows)]
     title = "receptive field in tokens, for each epsilon"
     console.print(fitting(console, headings, cells, title=title, below=[sums]))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from math import exp, log10
+from math import exp, isfinite, log10
 from typing import Any
 
 from farfield.explorer import lines
@@ -27,7 +27,7 @@ from farfield.theory.fields.comparison import compare
 from farfield.theory.fields.design import design
 from farfield.theory.fields.law import law
 from farfield.theory.fields.receptive import EPSILONS, digits, exact_epsilon, field_of, smallest
-from farfield.theory.fields.summary import shown_number
+from farfield.theory.fields.summary import shown_number, shown_sum
 from farfield.theory.fields.windows import exact_bound, smallest_window
 from farfield.theory.fields.worst import WorstCase, worst_said
 from farfield.theory.sums.partial import Row
@@ -162,7 +162,8 @@ def fields(q: Question) -> dict[str, Any]:
             out["worst"] = worst_said(_worst(one.encoding, one.formula, None, q.start).exact)
         else:
             total = sum_json(_series(one.formula, q.start))
-            out |= {"sum": f"{total['mid']} +/- {total['rad']}", "total": float(total["mid"])}
+            drawn = float(total["mid"])  # where a double holds it
+            out |= {"sum": f"{total['mid']} +/- {total['rad']}", "total": drawn if isfinite(drawn) else None}
         for e in wanted:
             if out["rows"] and (time.monotonic() > until or out["rows"][-1]["tokens"] == _OVER):
                 break
@@ -264,7 +265,7 @@ def heads(q: Question) -> dict[str, Any]:
             try:
                 field = field_of(one.formula, start=q.start, encoding=one.encoding)
                 if not one.formula.is_class:
-                    row["sum"] = f"{float(sum_json(_series(one.formula, q.start))['mid']):.6g}"
+                    row["sum"] = shown_sum(sum_json(_series(one.formula, q.start))["mid"], 6)
                 row["tokens"] = [_row(e, field(exact_epsilon(e)))["tokens"] for e in EPSILONS]
             except (DivergenceError, UndecidedError) as error:
                 row["why"] = str(error)

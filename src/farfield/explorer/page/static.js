@@ -6,6 +6,7 @@ let given = null, known = null, worker = null, ready = false, running = null, wa
 
 export async function start() {
   [given, known] = await Promise.all([fetched("start.json"), fetched("answers.json")]);
+  byId("loading").hidden = false;
   setTimeout(begin, 0); // the page is there first
   return given;
 }
@@ -60,6 +61,7 @@ function died(why) {
 }
 
 function lost(why) {
+  worker?.terminate();
   broken = `Python could not be loaded in this browser (${why}), so only named encodings as they stand are answered here`;
   byId("loading").hidden = false;
   byId("loading").classList.add("error");
@@ -77,6 +79,7 @@ function progress(bytes) {
 }
 
 function heard(data) {
+  if (broken) return undefined; // what was still under way
   if (data.loaded !== undefined) return progress(data.loaded);
   if (data.ready) {
     ready = true;

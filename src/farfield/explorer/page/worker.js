@@ -28,6 +28,12 @@ self.fetch = async (request, ...how) => {
 async function load({ wheel, archive }) {
   const python = await loadPyodide({ indexURL: new URL("./pyodide/", self.location).href, packages: [] });
   await python.loadPackage(new URL(wheel, self.location).href, { messageCallback: () => {}, checkIntegrity: false });
+  try {
+    python.pyimport("flint");
+  } catch {
+    missing ??= `${wheel} is damaged`;
+    throw new Error(missing);
+  }
   python.unpackArchive(await (await self.fetch(archive)).arrayBuffer(), "zip", { extractDir: "/farfield" });
   python.runPython("import sys; sys.path.insert(0, '/farfield')");
   const browser = python.pyimport("farfield.explorer.browser");

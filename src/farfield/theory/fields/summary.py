@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -42,7 +43,7 @@ class HeadSummary:
         return "" if self.horizon is None else f"{self.horizon.tokens}{'' if self.horizon.certain else ' at least'}"
 
     def total_text(self) -> str:
-        return "" if self.total is None else f"{float(self.total['mid']):.6g}"
+        return "" if self.total is None else shown_sum(str(self.total["mid"]), 6)
 
     def json(self, epsilons: list[str]) -> dict[str, Any]:
         out: dict[str, Any] = {"sum": self.total}
@@ -307,6 +308,14 @@ def _double(total: dict[str, str]) -> dict[str, Any]:
 
 def _pairs(epsilons: list[str], tokens: list[str]) -> list[dict[str, str]]:
     return [{"epsilon": e, "tokens": n} for e, n in zip(epsilons, tokens, strict=False)]
+
+
+def shown_sum(middle: str, places: int) -> str:
+    """A sum in so many digits, also where a double cannot hold it."""
+    mantissa, e, exponent = middle.partition("e")
+    if math.isinf(float(middle)):
+        return f"{float(mantissa):.{places}g}{e}{exponent}"
+    return f"{float(middle):.{places}g}"
 
 
 def shown_number(tokens: str) -> str:

@@ -67,7 +67,7 @@ class Fields:
         value = self.get(*names)
         if value is None or value in (0, -1) or value is False:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value or value != int(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:  # as of inf and nan
             raise ValueError(f"{names[0]} must be a whole number, not {str(value)[:40]!r}")
         if not 0 < value <= LARGEST:
             raise ValueError(f"{names[0]} must lie between 1 and {LARGEST:,}, not {value}")
