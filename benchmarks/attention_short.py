@@ -2,21 +2,27 @@
 
     python benchmarks/attention_short.py                              one thread, batch 1 and 32, and decoding
     python benchmarks/attention_short.py --threads 2 --dtype bfloat16
+    python benchmarks/attention_short.py --save docs/benchmarks       the page; what was measured before stays on it
     python benchmarks/attention_short.py --lengths 64 --quick
     python benchmarks/attention_short.py --device cuda                checks correctness first, then times the rivals
 
-One line for each: microseconds of ours and of the rival, medians of interleaved runs, and their ratio. With one thread
-on a CPU a time is the processor's, which other programs do not disturb. Nothing here was ever timed on a GPU.
+Microseconds of ours and of the rival are medians of runs that take turns. With one thread on a CPU a time is the
+processor's, which other programs do not disturb. Nothing here was ever timed on a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import importlib.util
+import json
+import os
+import pathlib
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +32,8 @@ from farfield.nn import Bias, attention, reference
 
 HEADS, WIDTH = 8, 64
 Run = Callable[[], object]
+Row = dict[str, Any]
+FORWARD, FIXED, LEARNED = "forward", "forward + backward, fixed bias", "forward + backward, learned bias"
 
 
 def interleaved(runs: list[Run], repeats: int, device: str, processor: bool) -> list[float]:
@@ -67,35 +75,81 @@ def rivals(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, device: str) -> dict[s
     return found
 
 
-def report(what: str, names: list[str], times: list[float]) -> None:
-    for name, rival in zip(names[1:], times[1:], strict=True):
-        print(f"{what}: ours {times[0]:,.1f} us, {name} {rival:,.1f} us, ratio {times[0] / rival:.2f}", flush=True)
+def report(kind: str, n: int, keys: int, batch: int, given: argparse.Namespace, runs: dict[str, float]) -> list[Row]:
+    """One row for each rival, printed as it comes."""
+    ours, rows = runs.pop("ours"), []
+    for rival, time_taken in runs.items():
+        row = {"kind": kind, "queries": n, "keys": keys, "batch": batch, "threads": given.threads, "dtype": given.dtype}
+        row |= {"device": given.device, "rival": rival, "ours_us": round(ours, 1), "rival_us": round(time_taken, 1)}
+        row |= {"ratio": round(ours / time_taken, 2), "load": round(os.getloadavg()[0], 1)}
+        print(", ".join(f"{name} {value}" for name, value in row.items()), flush=True)
+        rows.append(row)
+    return rows
 
 
-def measure(n: int, keys: int, batch: int, given: argparse.Namespace) -> None:
+def measure(n: int, keys: int, batch: int, given: argparse.Namespace) -> list[Row]:
     dtype, device = getattr(torch, given.dtype), given.device
     q = torch.randn(batch, HEADS, n, WIDTH, device=device, dtype=dtype)
     k, v = (torch.randn(batch, HEADS, keys, WIDTH, device=device, dtype=dtype) for _ in range(2))
     bias = Bias("alibi", HEADS)(keys, device=device)
     repeats = 5 if given.quick else max(9, min(300, int(3e8 / (batch * n * keys * HEADS * WIDTH))))
     processor = device == "cpu" and given.threads == 1
-    what = f"{keys} keys, {n} queries, batch {batch}, {given.dtype}, {given.threads} thread(s), {device}"
     with torch.no_grad():
         runs = rivals(q, k, v, bias, device)
-        report(f"forward, {what}", list(runs), interleaved(list(runs.values()), repeats, device, processor))
+        times = interleaved(list(runs.values()), repeats, device, processor)
+        rows = report(FORWARD, n, keys, batch, given, dict(zip(runs, times, strict=True)))
     if n < keys:
-        return
+        return rows
     leaves = [x.requires_grad_() for x in (q, k, v)]
     gradient, learned = torch.randn_like(q), bias.clone().requires_grad_()
     ready = dense_mask(bias, n).to(dtype)
     learned_mask = ready.clone().requires_grad_()
-    for kind, ours, mask in (("fixed", bias, ready), ("learned", learned, learned_mask)):
+    for kind, ours, mask in ((FIXED, bias, ready), (LEARNED, learned, learned_mask)):
         both: list[Run] = [
             lambda ours=ours: attention(*leaves, ours).backward(gradient),
             lambda mask=mask: scaled_dot_product_attention(*leaves, attn_mask=mask).backward(gradient),
         ]
-        times = interleaved(both, repeats, device, processor)
-        report(f"forward + backward, {kind} bias, {what}", ["ours", "SDPA, dense mask"], times)
+        mine, theirs = interleaved(both, repeats, device, processor)
+        rows += report(kind, n, keys, batch, given, {"ours": mine, "SDPA, dense mask": theirs})
+    return rows
+
+
+def page(rows: list[Row], date: str) -> str:
+    """The rows as a page: one table for each type and number of threads, one line a length."""
+    text = ["# Attention of short texts, and decoding", (__doc__ or "").split("\n\n")[2].strip()]
+    text.append("ALiBi, 8 heads of 64. Each cell: ours over SDPA with a dense mask that is ready, below 1 is faster.")
+    for dtype, threads in sorted({(row["dtype"], row["threads"]) for row in rows}, key=str):
+        here = [row for row in rows if (row["dtype"], row["threads"]) == (dtype, threads)]
+        columns = sorted({(row["batch"], row["kind"]) for row in here if row["queries"] == row["keys"]}, key=str)
+        lines = ["| tokens | " + " | ".join(f"{kind}, batch {batch}" for batch, kind in columns) + " |"]
+        lines.append("| ---: |" + " ---: |" * len(columns))
+        for n in sorted({row["keys"] for row in here if row["queries"] == row["keys"]}):
+            ratios = {(r["batch"], r["kind"]): f"{r['ratio']:.2f}" for r in here if r["queries"] == r["keys"] == n}
+            lines.append(f"| {n} | " + " | ".join(ratios.get(column, "-") for column in columns) + " |")
+        steps = [f"{row['ratio']:.2f} at {row['keys']:,} keys" for row in here if row["queries"] < row["keys"]]
+        text += [f"## {dtype}, {threads} thread(s)", "\n".join(lines)]
+        text += [f"A decoding step: {', '.join(steps)}."] if steps else []
+    slower = sum(row["ratio"] > 1.05 for row in rows)
+    loads = [row["load"] for row in rows]
+    text.append(f"{slower} of {len(rows)} ratios are above 1.05; [where the time goes](../attention.md#measured).")
+    text.append(f"{date}, load of the machine {min(loads)} to {max(loads)}, torch {torch.__version__}.")
+    return "\n\n".join([*text, "Made by `python benchmarks/attention_short.py --save docs/benchmarks`."]) + "\n"
+
+
+def same_case(a: Row, b: Row) -> bool:
+    return all(
+        a[name] == b[name] for name in ("kind", "queries", "keys", "batch", "threads", "dtype", "device", "rival")
+    )
+
+
+def save(folder: pathlib.Path, new: list[Row]) -> None:
+    """Write page and numbers; a case that was measured again takes the place of the earlier one."""
+    numbers = folder / "attention-short.json"
+    before = json.loads(numbers.read_text())["rows"] if numbers.exists() else []
+    rows = [row for row in before if not any(same_case(row, other) for other in new)] + new
+    date = datetime.date.today().isoformat()
+    numbers.write_text(json.dumps({"date": date, "rows": rows}, indent=1) + "\n")
+    (folder / "attention-short.md").write_text(page(rows, date))
 
 
 def check(device: str, dtype: torch.dtype) -> None:
@@ -125,15 +179,18 @@ def main() -> None:
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--save", type=pathlib.Path, help="a folder for attention-short.md and .json")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
     check(given.device, getattr(torch, given.dtype))
-    for n in given.lengths:
-        for batch in given.batches:
-            measure(n, n, batch, given)
-    for keys in given.decode:
-        measure(1, keys, 1, given)
+    cases = [(n, n, batch) for n in given.lengths for batch in given.batches]
+    cases += [(1, keys, 1) for keys in given.decode]
+    rows: list[Row] = []
+    for case in cases:
+        rows += measure(*case, given)
+        if given.save:  # as it comes
+            save(given.save, rows)
 
 
 if __name__ == "__main__":
