@@ -136,9 +136,9 @@ def figures(results: list[Measured]) -> list[dict[str, Any]]:
 
         for n in (4096, 9216):
             for what, rival, train, bound in (
-                ("forward / bias-free limit", "ours", False, "<= 1.3"),
+                ("forward / bias-free limit", "ours", False, "<= 1.05"),
                 ("forward + backward, fixed bias / limit", "ours", True, "<= 1.25"),
-                ("forward + backward, learned bias / limit", "ours, learned bias", True, "<= 2"),
+                ("forward + backward, learned bias / limit", "ours, learned bias", True, "<= 1.15"),
             ):
                 a, b = seconds(n, rival, train), seconds(n, "limit", train)
                 if a and b:
@@ -158,7 +158,7 @@ def figures(results: list[Measured]) -> list[dict[str, Any]]:
                     promise(f"{kind}: extra memory / leanest peer's ({best})", n, threads, mine, lean[best], "MB",
                             mine / lean[best], "<= 0.05")  # fmt: skip
         for n, rival, bound in (
-            (9216, "ours, skipping", "<= 0.45"),
+            (9216, "ours, skipping", "<= 0.35"),
             (FAR, "ours, skipping", "<= 0.15"),
             (9216, "ours, skipping, type2", "< 0.85"),
             (9216, "ours, window 512", "<= 0.25"),

@@ -120,7 +120,8 @@ def page(rows: list[Row], date: str) -> str:
     text.append("ALiBi, 8 heads of 64. Each cell: ours over SDPA with a dense mask that is ready, below 1 is faster.")
     for dtype, threads in sorted({(row["dtype"], row["threads"]) for row in rows}, key=str):
         here = [row for row in rows if (row["dtype"], row["threads"]) == (dtype, threads)]
-        columns = sorted({(row["batch"], row["kind"]) for row in here if row["queries"] == row["keys"]}, key=str)
+        whole = {(row["batch"], row["kind"]) for row in here if row["queries"] == row["keys"]}
+        columns = sorted(whole, key=lambda c: (c[0], len(c[1])))  # forward, fixed, learned
         lines = ["| tokens | " + " | ".join(f"{kind}, batch {batch}" for batch, kind in columns) + " |"]
         lines.append("| ---: |" + " ---: |" * len(columns))
         for n in sorted({row["keys"] for row in here if row["queries"] == row["keys"]}):
