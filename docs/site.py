@@ -27,7 +27,7 @@ FROM_THE_ROOT = {
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # for the file beside this one
 from mathematics_set import Mathematics, set_fences  # noqa: E402
 
-FIGURES = "results/figures"
+RESULTS = "results"
 LIVE = os.environ.get("FARFIELD_SITE_EXPLORER") == "1"  # with the explorer as a page of the site; needs the registries
 MAPPED = ("src/farfield", "tests", "benchmarks")  # the folders of the map of files
 FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -66,10 +66,10 @@ def on_files(files: Files, config: Any) -> Files:
     for name, page in FROM_THE_ROOT.items():
         if (ROOT / name).exists():
             files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
-    for figure in sorted((ROOT / FIGURES).glob("*.png")):
-        files.append(File.generated(config, f"{FIGURES}/{figure.name}", abs_src_path=str(figure)))
-    for figure in sorted((ROOT / "results" / "size").glob("*.png")):  # as the page of results/ names it
-        files.append(File.generated(config, f"size/{figure.name}", abs_src_path=str(figure)))
+    for figure in sorted((ROOT / RESULTS).rglob("*.png")):
+        name = figure.relative_to(ROOT / RESULTS).as_posix()
+        for place in (f"{RESULTS}/{name}", name):  # as the README names it, and as the page of results/ does
+            files.append(File.generated(config, place, abs_src_path=str(figure)))
     files.append(File.generated(config, "files.md", content=map_of_files()))
     pictures = Path(mkdtemp())
     files.append(File.generated(config, "encodings.md", content=_catalogue().page(pictures)))

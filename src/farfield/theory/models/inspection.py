@@ -52,7 +52,7 @@ class Inspection:
         """How far it looks, and what is proven."""
         if self.model is None:
             kind = (self.unknown or {}).get("model_type")
-            unnamed = "the configuration names no architecture (it has no model_type)"
+            unnamed = "the architecture is not known (the configuration has no model_type)"
             said = unnamed if kind is None else f"the architecture {str(kind)[:60]!r} is not known"
             return f"{self.name}: {said}, so nothing is claimed about how far it looks."
         return f"{self.name}: {_how_far(self.model, self.answers, self.reach)}"
