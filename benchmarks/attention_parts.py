@@ -19,7 +19,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.nn import Bias, attention
-from farfield.nn.attention.flash.work_items import plan
+from farfield.nn.attention.flash.work_items import line_of, mask_of, plan
 from farfield.nn.attention.padding import Span
 
 HEADS, WIDTH = 8, 64
@@ -30,16 +30,11 @@ def parts(n: int) -> dict[str, Callable[[], object]]:
     bias = Bias("alibi", HEADS)(n)
     items = plan([Span(slice(0, 1), 0, n)], n, n, [n] * HEADS, HEADS, None)
     chunks = [chunk for item in items for chunk in item.chunks()]
-    longest = max(b - a for a, b, _ in chunks)
-    # one vector for each head, read as a matrix: row i, key j holds the bias at distance i - j, -inf above the diagonal
-    line = torch.cat([torch.full((HEADS, longest), float("-inf")), bias], 1).flip(1).contiguous()
-
-    def mask(a: int, b: int) -> torch.Tensor:
-        return line.as_strided((HEADS, b - a, b), (line.stride(0), 1, 1), n - b)[None]  # the last query first
+    line = line_of(bias, [n] * HEADS)
 
     def chunked(masked: bool) -> None:
         for a, b, _ in chunks:
-            given = mask(a, b) if masked else None
+            given = mask_of(line, slice(0, HEADS), a, b, 0, b) if masked else None
             scaled_dot_product_attention(q[:, :, a:b], k[:, :, :b], v[:, :, :b], attn_mask=given)
 
     return {

@@ -67,9 +67,7 @@ def on_files(files: Files, config: Any) -> Files:
         if (ROOT / name).exists():
             files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
     for figure in sorted((ROOT / RESULTS).rglob("*.png")):
-        name = figure.relative_to(ROOT / RESULTS).as_posix()
-        for place in (f"{RESULTS}/{name}", name):  # as the README names it, and as the page of results/ does
-            files.append(File.generated(config, place, abs_src_path=str(figure)))
+        files.append(File.generated(config, figure.relative_to(ROOT).as_posix(), abs_src_path=str(figure)))
     files.append(File.generated(config, "files.md", content=map_of_files()))
     pictures = Path(mkdtemp())
     files.append(File.generated(config, "encodings.md", content=_catalogue().page(pictures)))
@@ -122,6 +120,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = set_fences(markdown).replace("](../../results/", "](../results/")
     for name, new in FROM_THE_ROOT.items():
         markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}", f"]({new}", markdown)
+    if page.file.src_uri == FROM_THE_ROOT[f"{RESULTS}/README.md"]:  # it stood among its pictures
+        markdown = re.sub(r"(!\[[^\]]*\]\()(?!https?:)", rf"\1{RESULTS}/", markdown)
     if inside:  # these pages link from the root
         markdown = re.sub(r"\]\((?:\.\./)?docs/", "](", markdown)
         markdown = re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)([^)#]*?)(?:#[^)]*)?\)", _only_pages, markdown)

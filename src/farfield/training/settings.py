@@ -49,7 +49,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "small": {},
     # deeper and three times as long: what results/ has beside the default
     "long": {"layers": 8, "steps": 4_000},
-    # the paper's lengths, heads and layers, with little width: an hour of one core
+    # the paper's lengths, heads and layers, with little width: ten minutes of one core
     "geometry": {"width": 128, "heads": 8, "feed_forward": 128, "length": 512, "batch": 4, "steps": 2_000},
     # seconds: for tests
     "tiny": {

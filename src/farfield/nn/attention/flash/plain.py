@@ -123,12 +123,9 @@ def _plan(key: Any, q: Tensor, k: Tensor, v: Tensor, bias: Float[Tensor, "H T"])
         return None
     check_call(q, k, v, bias, None, None)
     (heads, m), n, window = q.shape[1:3], k.shape[2], key[-1]
-    windows = windows_of(window, heads, n)
+    mask = dense_mask(torch.zeros(heads, n), m, windows_of(window, heads, n))[None]
     place = torch.arange(n)
-    t = place[n - m :, None] - place
-    hidden = (t < 0) | (t >= windows[0])
-    mask = torch.zeros(1, heads, m, n).masked_fill(hidden, float("-inf"))
-    distance = t.clamp(min=0).view(1, -1).expand(heads, -1) if n > 1 else None
+    distance = (place[n - m :, None] - place).clamp(min=0).view(1, -1).expand(heads, -1) if n > 1 else None
     if len(_plans) >= PLANS:
         del _plans[next(iter(_plans))]
     _plans[key] = plan = _Ready(mask, heads // k.shape[1], True, distance)
