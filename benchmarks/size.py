@@ -64,6 +64,9 @@ def main() -> None:
         draw(tokens, steep, of_tokens, "inverse, slopes in the paper's geometry", 1, "-")
         longer = [r for r in studied if (r["length"], r["slopes"]) == ("64", "1")]
         draw(tokens, longer, of_tokens, f"inverse, {AS_STUDIED}", 2, "-")
+        deep = [r for r in rows if r["layers"] == "8" and (r["encoding"], r["seed"]) == ("inverse", "0")]
+        on_wikitext = [r for r in deep if r["corpus"] == "wikitext"]
+        draw(tokens, on_wikitext, of_tokens, "inverse, WikiText-2, 8 x 96", 4, "-")
         along = chosen(rows, origin="search, on the way", encoding="inverse-log")
         draw(tokens, along, of_tokens, "inverse-log, 6 x 96, feed-forward 96, seed 2", 3, "-")
         tokens.plot([PAPER["tokens"]] * len(paper), list(paper.values()), "k*", label="inverse, published")
@@ -75,8 +78,8 @@ def main() -> None:
         same = [r for r in near if r["schedule"] != "cosine" and r["feed_forward"] == str(4 * int(r["width"]))]
         draw(depth, same, lambda r: float(r["layers"]), "0.9 M tokens, about equal time", 0, "-")
         more = between(chosen(rows, schedule="cosine", slopes=1, learning_rate=0.003), 1.3e6, 1.5e6)
-        deep = [r for r in rows if r["origin"] == "study, long" and r["encoding"] == "inverse" and r["seed"] == "0"]
-        draw(depth, deep, lambda r: float(r["layers"]), "WikiText-2 and novels, 4.1 M tokens", 2)
+        draw(depth, between(deep, 2.8e6, 2.9e6), lambda r: float(r["layers"]), "four texts, 2.9 M tokens", 2)
+        draw(depth, between(deep, 4e6, 4.2e6), lambda r: float(r["layers"]), "WikiText-2 and novels, 4.1 M tokens", 4)
         draw(depth, more, lambda r: float(r["layers"]), "1.4 M tokens, cosine", 1, "-")
         layers = [LAYERS.get(name, 12) for name in paper]
         depth.plot(layers, list(paper.values()), "k*", label="published")

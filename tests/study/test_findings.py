@@ -77,6 +77,17 @@ def test_the_leak_is_correlated_with_the_rise_and_has_an_interval(tmp_path):
     assert Evidence(against).leak.positive is False
 
 
+def test_a_control_without_ranks_is_still_said_by_its_size(tmp_path):
+    """Untrained networks that do not rise at all have no rank correlation, and the sentence stands without it."""
+    study = study_of(tmp_path, CURVES, verdicts=VERDICTS, leaks=LEAKS)
+    assert "Untrained, the same networks rise by at most 0.0 % (rank correlation" in said(study)
+    for entry in study.entries.values():
+        for record in entry.records:
+            for length in record["control"]["extrapolation"]["lengths"]:
+                length["rise"] = 0.0
+    assert "Untrained, the same networks rise by at most 0.0 %. The leak is known" in said(study)
+
+
 def test_models_of_one_encoding_are_one_observation(tmp_path):
     """With twenty seeds of each the interval is no narrower: there are still five encodings."""
     one = Evidence(study_of(tmp_path / "a", CURVES, verdicts=VERDICTS, leaks=LEAKS)).leak
@@ -217,6 +228,13 @@ def test_the_report_shows_what_each_head_learned_and_what_k_is(tmp_path):
     names, *rows = section(study, "kerple-log").learned
     assert names == ["layer", "head", "p", "a", "verdict"]
     assert rows[1] == ["1", "2", "1.5", "0.25", "converges"]
+    heads = study.of_encoding("kerple-log")[0].records[0]["heads"]
+    heads += [{**head, "layer": 2} for head in heads]
+    assert [row[:2] for row in section(study, "kerple-log").learned[1:]] == [["1, 2", "1"], ["1, 2", "2"]]
+    heads[-1]["parameters"] = {"p": 1.5, "a": 0.5}
+    assert [row[:2] for row in section(study, "kerple-log").learned[1:]] == [
+        ["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"],
+    ]  # fmt: skip
     entry = study.of_encoding("alibi")[0]
     assert known_before_training(entry)
     entry.records[0]["settings"]["parameters"] = {"k": {"start": [0, 1]}}

@@ -297,17 +297,18 @@ def _leak(study: Study, evidence: Evidence) -> Finding | None:
     beside = [
         ("the verdict alone gives", correlated(points, by_verdict)),
         ("the leak in the paper's geometry (512 to 9,216 tokens)", correlated(points, by_paper_leak)),
-        ("the untrained control", correlated(points, by_leak, of_control)),
     ]
     listed = ", ".join(f"{words} {correlation.text}" for words, correlation in beside if correlation is not None)
+    control = correlated(points, by_leak, of_control)
+    ranked = "" if control is None else f" (rank correlation {control.text})"
     models = [(e, entries[0]) for e in study.encodings if (entries := study.of_encoding(e))]
     learned = [e for e, entry in models if zoo.find(e).formula is not None and not known_before_training(entry)]
     known = f" That of {_names(learned)} is known only after training." if learned else ""
     largest = max((abs(point.control) for point in points), default=0.0)
     return Finding(
-        f"Over {rank.points} models the leak has a rank correlation of {rank.text} with the rise; {listed}, whose "
-        f"largest rise is {percent(largest)}. The leak is known before training where nothing of the encoding is "
-        f"learned.{known}",
+        f"Over {rank.points} models the leak has a rank correlation of {rank.text} with the rise"
+        f"{'; ' if listed else ''}{listed}. Untrained, the same networks rise by at most {percent(largest)}{ranked}. "
+        f"The leak is known before training where nothing of the encoding is learned.{known}",
         rank.positive,
     )
 

@@ -79,6 +79,7 @@ class Measurement:
 
 
 MEASUREMENTS = {
+    "long": Measurement(sliding=(1,), tails=("cut", "r - 2*log(t/m)", "constant", SLOW)),
     "tiny": Measurement(segments=8, control=4, chunks=2),
     "geometry": Measurement(segments=12, sliding=(1,), tails=("cut", "constant"), control=3, chunks=2, hypothesis=4),
 }

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -203,10 +204,11 @@ def _learned(entry: Entry) -> list[list[str]]:
     heads = [head for head in entry.records[0]["heads"] if head.get("parameters")]
     if not names or not heads or any(name not in head["parameters"] for head in heads for name in names):
         return []
-    rows = [
-        [str(h["layer"]), str(h["head"]), *(f"{h['parameters'][name]:.6g}" for name in names), h["verdict"]]
-        for h in heads
-    ]
+    layers: dict[tuple[tuple[str, ...], ...], list[int]] = {}  # by what their heads learned: most share one bias
+    for layer, group in groupby(heads, key=lambda head: head["layer"]):
+        values = ((str(h["head"]), *(f"{h['parameters'][name]:.6g}" for name in names), h["verdict"]) for h in group)
+        layers.setdefault(tuple(values), []).append(layer)
+    rows = [[", ".join(map(str, numbers)), *row] for values, numbers in layers.items() for row in values]
     return [["layer", "head", *names, "verdict"], *rows]
 
 
