@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -65,8 +66,8 @@ class FarfieldConfig(PreTrainedConfig):
                 "it must be a multiple of num_attention_heads."
             )
         _require(_is_number(dropout) and 0 <= dropout < 1, "dropout", dropout, "it must be from 0 to below 1")
-        good = _is_number(layer_norm_eps) and layer_norm_eps > 0
-        _require(good, "layer_norm_eps", layer_norm_eps, "it must be a positive number")
+        good = _is_number(layer_norm_eps) and 0 < layer_norm_eps < math.inf
+        _require(good, "layer_norm_eps", layer_norm_eps, "it must be a positive, finite number")
         if isinstance(encoding, zoo.Encoding):
             encoding, learns = encoding.written()
             encoding_parameters = {**learns, **(encoding_parameters or {})} or None
