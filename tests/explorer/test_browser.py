@@ -306,15 +306,19 @@ def test_slider_and_effect_are_on_one_screen(browser, explorer, size):
     context = browser.new_context(viewport={"width": size[0], "height": size[1]})
     page = visit(context.new_page(), explorer, "#f=alibi&f=type1")
     expect(page.locator("#figure-receptive-field svg path").first).to_be_attached()
+    for number in (1, 2):
+        expect(entry(page, number).locator(".badge")).to_have_text("converges")
     slider = entry(page).get_by_label("k", exact=True)
     box, figure = slider.bounding_box(), page.locator("#figure-receptive-field .plot").bounding_box()
     assert 0 <= box["y"] < box["y"] + box["height"] <= size[1]
     assert figure["y"] < size[1] - 150, "the curves begin on the first screen"
     beside = figure["x"] > box["x"] + box["width"]
     assert beside or figure["y"] >= box["y"] + box["height"], "the figure covers the slider"
-    covering = page.evaluate(
-        "([x, y]) => document.elementFromPoint(x, y).id",
-        [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2],
+    covering = slider.evaluate(  # where it stands and what is there, in one look: an answer that comes may move it
+        """slider => {
+            const box = slider.getBoundingClientRect();
+            return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).id;
+        }"""
     )
     assert covering == slider.get_attribute("id"), "something lies over the slider"
     context.close()

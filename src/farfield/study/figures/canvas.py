@@ -219,8 +219,16 @@ def write_beside(axes: Any, points: Sequence[tuple[float, float, str]], others: 
     """
     from adjustText import adjust_text
 
-    texts = [axes.text(x, y, text, fontsize=7, in_layout=False) for x, y, text in points]
+    middle = sum(axes.get_xlim()) / 2
+    texts = [
+        axes.text(x, y, text, fontsize=7, in_layout=False, ha="right" if x > middle else "left")
+        for x, y, text in points
+    ]
     axes.figure.draw_without_rendering()  # it must know where the axes stand
+    for number, text in enumerate(texts):  # what begins in one place is not parted: each starts above those before it
+        while any(text.get_window_extent().overlaps(other.get_window_extent()) for other in texts[:number]):
+            x, y = axes.transData.transform(text.get_position())
+            text.set_position(axes.transData.inverted().transform((x, y + text.get_window_extent().height)))
     adjust_text(
         texts, *others.T, ax=axes, target_x=[x for x, *_ in points], target_y=[y for _, y, _ in points],
         expand=(1.2, 1.6), iter_lim=400, arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": "#777777"},

@@ -105,8 +105,8 @@ def prediction(study: Study, folder: Path) -> Figure | None:
                 one.plot([], [], label=_WORDS.get(verdict, "not decided"), **style)
         one.plot([], [], linestyle="", marker="o", color="black", alpha=0.25, markersize=4, label="untrained control")
         one.set_yscale("log")
-        one.set_ylim(LEAST_RISE * 0.7, max(2e-2, 2 * max(p.seen for p in points)))
-        one.margins(x=0.12)
+        one.set_ylim(LEAST_RISE * 0.4, max(2e-2, 5 * max(p.seen for p in points)))  # room for names
+        one.margins(x=0.15)
         one.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
         one.axhline(LEAST_RISE, **GREY)
         far = f"{study.farthest:g}x"
