@@ -435,6 +435,7 @@ def test_every_figure_can_be_saved(page, explorer, tmp_path, name):
         page.locator("#draw summary").click()
         expect(page.locator("#figure-draw svg path").first).to_be_attached()
     expect(page.locator(".heat svg path").nth(1)).to_be_attached()
+    page.wait_for_load_state("networkidle")  # an answer that comes later draws the figure anew
 
     def save(kind: str, to: str) -> None:
         if name in ("receptive-field", "partial-sums", "weights"):  # numbers come in parts: wait for both encodings
