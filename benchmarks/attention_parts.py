@@ -19,8 +19,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from farfield.nn import Bias, attention
-from farfield.nn.attention.flash.work_items import line_of, mask_of, plan
-from farfield.nn.attention.padding import Span
+from farfield.nn.attention.flash.work_items import Span, line_of, mask_of, plan
 
 HEADS, WIDTH = 8, 64
 

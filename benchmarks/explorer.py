@@ -32,9 +32,9 @@ from rich.console import Console
 from rich.table import Table
 
 import farfield
-from farfield.explorer.answer import answer
-from farfield.explorer.parameters import sliders
 from farfield.explorer.question import read
+from farfield.explorer.replies import answer
+from farfield.explorer.sliders import sliders
 from farfield.zoo import ENCODINGS
 
 ROOT = Path(__file__).parent.parent

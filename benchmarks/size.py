@@ -127,7 +127,7 @@ def main() -> None:
             one.legend(fontsize=7, loc="upper left")
         for one in axes[:, 0]:
             one.set_ylabel("rise of perplexity at 18x")
-        save(figure, *(SIZE / f"scaling.{kind}" for kind in ("png", "svg", "pdf")))
+        save(figure, SIZE / "scaling.svg")
         pyplot.close(figure)
 
 

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from farfield.study.collected import Study, collect
-from farfield.study.evidence import Correlation, Evidence, by_leak, by_verdict, correlated, of_change, of_control
+from farfield.study.entries import Study, collect
+from farfield.study.evidence import Correlation, Evidence, by_leak, by_verdict, correlated, of_change
 from farfield.study.findings import too_small
 from farfield.study.plan import read_plan
 
@@ -44,18 +44,18 @@ def shown(found: Correlation | None) -> str:
 def measured(study: Study) -> dict[str, Any]:
     """Every number of the page."""
     evidence = Evidence(study)
-    seconds = [record["seconds"] for record in study.records]
-    parts = {}
-    for part in ("training", "measuring"):  # a run that was trained before has no time of training
-        known = [s[f"processor_{part}"] for s in seconds if s["processor_training"] > 1]
-        parts[part] = sum(known) / max(len(known), 1) / 60
+    seconds = [s for record in study.records if (s := record.seconds).processor_training > 1]  # or trained before
+    parts = {
+        "training": sum(s.processor_training for s in seconds) / max(len(seconds), 1) / 60,
+        "measuring": sum(s.processor_measuring for s in seconds) / max(len(seconds), 1) / 60,
+    }
     rows = [
         {
             "corpus": entry.corpus,
             "encoding": entry.encoding,
             "leak": entry.leak,
             "verdict": entry.verdict,
-            "rises": [record["extrapolation"]["lengths"][-1]["rise"] for record in entry.records],
+            "rises": [record.rise for record in entry.records],
             "rise": entry.rise,
             "error": entry.rise_error,
             "damage": entry.damage[0],
@@ -68,10 +68,10 @@ def measured(study: Study) -> dict[str, Any]:
         "leak and damage, interventions": correlated(interventions, by_leak),
         "leak and change against 1x, interventions": correlated(interventions, by_leak, of_change),
         "verdict and damage, interventions": correlated(interventions, by_verdict),
-        "leak and damage, untrained control": correlated(interventions, by_leak, of_control),
+        "leak and damage, untrained control": correlated(evidence.control.interventions, by_leak),
         "leak and rise, models": correlated(models, by_leak),
         "verdict and rise, models": correlated(models, by_verdict),
-        "leak and rise, untrained control": correlated(models, by_leak, of_control),
+        "leak and rise, untrained control": correlated(evidence.control.models, by_leak),
     }
     return {
         "models": len(study.records),
@@ -79,9 +79,9 @@ def measured(study: Study) -> dict[str, Any]:
         "rows": rows,
         "correlations": {name: shown(found) for name, found in correlations.items()},
         "within_models": evidence.within_models,
-        "largest_change_of_control": max((abs(p.control) for p in interventions), default=None),
+        "largest_change_of_control": max((abs(p.seen) for p in evidence.control.interventions), default=None),
         "too_small": too_small(study),
-        "machine": study.records[0]["machine"],
+        "machine": study.records[0].machine.model_dump(),
     }
 
 

@@ -19,6 +19,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -28,8 +29,6 @@ from pathlib import Path
 from typing import Any
 
 import training_loops as loops
-
-from farfield.training.estimate import peak_memory
 
 ROWS = {"3x128": 32, "paper-wikitext": 2}  # samples in a step
 SHAPES = {  # 3 layers, 128 wide; and the paper's on WikiText-103
@@ -45,6 +44,12 @@ SHAPES = {  # 3 layers, 128 wide; and the paper's on WikiText-103
 }
 LONG = 9216  # 18 times 512
 RIVALS = {"gpt2": ("GPT-2", 1.0), "bloom": ("BLOOM", 1.5)}  # and how many times as fast we want to be
+
+
+def peak_memory() -> int:
+    """The most main memory that this program has had, in bytes, as Linux knows it."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(re.findall(r"VmHWM:\s*(\d+) kB", status)[0])
 
 
 def model_of(kind: str, shape: dict[str, Any]) -> Any:

@@ -101,9 +101,9 @@ def bare_loop(settings: Any) -> str:
 
     from farfield.data.samples import Samples
     from farfield.nn.decoder.model import FarfieldForCausalLM
-    from farfield.training.assembly import model_config, optimizer_of
-    from farfield.training.run_text import read_text
-    from farfield.training.schedule import learning_rate
+    from farfield.training.loop import learning_rate
+    from farfield.training.network import model_config, optimizer_of
+    from farfield.training.run import read_text
 
     tokenizer, tokens = read_text(settings, progress=False)
     samples = Samples(tokens["train"], settings.length, settings.seed, "train")

@@ -18,6 +18,7 @@ import warnings
 from pathlib import Path
 
 import torch
+from flint import arb, ctx
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import DynamicCache
@@ -26,9 +27,9 @@ import farfield.nn.decoder.model
 from farfield.data.corpus import open_corpus
 from farfield.data.tokens import tokenize
 from farfield.nn.cache.certificate import SCOPE
-from farfield.nn.cache.sources import biases_of
+from farfield.nn.cache.model_biases import biases_of
 from farfield.nn.cache.streaming import change_of_loss, stream_losses
-from farfield.theory.fields.windows import smallest_window, threshold_window
+from farfield.theory.fields.windows import smallest_window
 
 
 class LogitCache(DynamicCache):
@@ -47,6 +48,23 @@ class LogitCache(DynamicCache):
         self.largest[layer] = torch.maximum(seen, self.largest.get(layer, seen))
         logits = (score + bias[:, t.clamp(min=0)]).masked_fill(t < 0, float("-inf"))
         return logits.softmax(-1) @ v
+
+
+def threshold_window(weights, epsilon, logit_bound, context):
+    """The window of the rule "drop a key where its bias is below -(2M + ln n) + ln epsilon", counted from r(0).
+
+    The pruning rule of the Forgetting Transformer (Lin et al. 2025): each of at most n dropped keys may have a share of
+    epsilon/n. It gives the same guarantee as ours for texts of n tokens, for weights that never grow with distance.
+    """
+    with ctx.workprec(128):
+        least = weights.term(0) * arb(epsilon) * (-2 * arb(str(logit_bound))).exp() / context
+        low, high = 0, 1  # kept at `low`, dropped from `high` on
+        while not weights.term(high) < least:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if weights.term(middle) < least else (middle, high)
+    return high
 
 
 def measured(run, options):

@@ -66,7 +66,7 @@ def on_files(files: Files, config: Any) -> Files:
     for name, page in FROM_THE_ROOT.items():
         if (ROOT / name).exists():
             files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
-    for figure in sorted((ROOT / RESULTS).rglob("*.png")):
+    for figure in sorted((ROOT / RESULTS).rglob("*.svg")):
         files.append(File.generated(config, figure.relative_to(ROOT).as_posix(), abs_src_path=str(figure)))
     files.append(File.generated(config, "files.md", content=map_of_files()))
     pictures = Path(mkdtemp())

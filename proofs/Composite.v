@@ -66,7 +66,7 @@ Proof.
   - apply sqrt_pos.
   - apply pow_le. auto.
   - left. apply exp_pos.
-  - unfold Logarithms.power. destruct (Req_EM_T (eval e1 x) 0); [lra|left; apply exp_pos].
+  - apply Logarithms.power_nonneg.
   - apply Rabs_pos.
   - apply Rmin_glb; auto.
   - apply Bool.orb_true_iff in H. destruct H as [H|H].

@@ -134,14 +134,17 @@ Proof.
 Qed.
 
 Definition ipower (a b : I.type) : I.type :=
-  if ipos a then iexp prec (imul prec b (iln prec a)) else if izero a then iZ prec 0 else I.nai.
+  if ipos a then iexp prec (imul prec b (iln prec a))
+  else if izero a then if ipos b then iZ prec 0 else if izero b then iZ prec 1 else I.nai else I.nai.
 
 Lemma ipower_correct a b x y : within a x -> within b y -> within (ipower a b) (power x y).
 Proof.
   intros Ha Hb. unfold ipower. destruct (ipos a) eqn:S1.
   - rewrite power_pos by (now apply (ipos_correct a)). apply iexp_correct, imul_correct; [exact Hb|now apply iln_correct].
   - destruct (izero a) eqn:S2; [|apply within_nai].
-    rewrite (izero_correct a x S2 Ha), power_0. apply iZ_correct.
+    rewrite (izero_correct a x S2 Ha). destruct (ipos b) eqn:S3.
+    + pose proof (ipos_correct b y S3 Hb). rewrite power_0 by lra. apply iZ_correct.
+    + destruct (izero b) eqn:S4; [|apply within_nai]. rewrite (izero_correct b y S4 Hb), power_0_0. apply iZ_correct.
 Qed.
 
 Fixpoint enclose_at (x : I.type) (e : formula) : I.type :=

@@ -109,14 +109,20 @@ Proof. intros H. replace (-1) with (- (1)) by ring. now rewrite Rpower_Ropp, Rpo
 Lemma Rpower_INR x n : 0 < x -> Rpower x (- INR n) = / x ^ n.
 Proof. intros H. now rewrite Rpower_Ropp, Rpower_pow. Qed.
 
-(* t ** p of the formula language: 0 ** p = 0 for p > 0, while Coq's Rpower 0 p is 1 *)
-Definition power (x p : R) : R := if Req_EM_T x 0 then 0 else Rpower x p.
+(* t ** p of the formula language: 0 ** p = 0 for p > 0 and 0 ** 0 = 1, while Coq's Rpower 0 p is 1 *)
+Definition power (x p : R) : R := if Req_EM_T x 0 then if Req_EM_T p 0 then 1 else 0 else Rpower x p.
 
 Lemma power_pos x p : 0 < x -> power x p = Rpower x p.
 Proof. intros H. unfold power. destruct (Req_EM_T x 0); [lra|reflexivity]. Qed.
 
-Lemma power_0 p : power 0 p = 0.
+Lemma power_0 p : p <> 0 -> power 0 p = 0.
+Proof. intros H. unfold power. destruct (Req_EM_T 0 0); [|lra]. now destruct (Req_EM_T p 0). Qed.
+
+Lemma power_0_0 : power 0 0 = 1.
 Proof. unfold power. destruct (Req_EM_T 0 0); [reflexivity|lra]. Qed.
+
+Lemma power_nonneg x p : 0 <= power x p.
+Proof. unfold power. destruct (Req_EM_T x 0); [destruct (Req_EM_T p 0); lra|left; apply Rpower_pos]. Qed.
 
 (* ------------------------------------------------------------------------------------------------ limits of logs *)
 Lemma is_lim_ln_seq f : is_lim_seq f p_infty -> is_lim_seq (fun n => ln (f n)) p_infty.

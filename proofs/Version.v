@@ -2,4 +2,4 @@
    another version refuses it. *)
 From Coq Require Import String.
 
-Definition version : string := "1.0".
+Definition version : string := "1.1".

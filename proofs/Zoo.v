@@ -212,7 +212,7 @@ Proof.
   intros H. destruct (Rlt_or_le 0 a) as [h|h]; [exact h|exfalso].
   apply (diverges_constant (kerple_power a p) 1 0 Rlt_0_1); [|exact H]. intros t _. unfold kerple_power.
   rewrite <- exp_0 at 1. apply exp_le.
-  assert (0 <= power (INR t) p) by (unfold power; destruct (Req_EM_T (INR t) 0); [lra|left; apply Rpower_pos]). nra.
+  assert (0 <= power (INR t) p) by apply power_nonneg. nra.
 Qed.
 
 (* ----------------------------------------------------------------------------------------------------------- rung one *)
@@ -346,7 +346,7 @@ Theorem root_converges_iff k : ex_series (fun t => exp (- k * sqrt (INR t))) <->
 Proof.
   rewrite <- (kerple_power_converges_iff k (/ 2) ltac:(lra)).
   assert (E : forall t, power (INR t) (/ 2) = sqrt (INR t)).
-  { intros t. destruct (Req_dec (INR t) 0) as [->|h]; [rewrite power_0, sqrt_0; reflexivity|].
+  { intros t. destruct (Req_dec (INR t) 0) as [->|h]; [rewrite power_0, sqrt_0 by lra; reflexivity|].
     assert (P : 0 < INR t) by (pose proof (pos_INR t); lra). rewrite power_pos by exact P. now apply Rpower_sqrt. }
   split; intros H; apply ex_series_ext with (2 := H); intros t; unfold kerple_power; rewrite E; reflexivity.
 Qed.

@@ -40,13 +40,13 @@ Proof.
   destruct (Rlt_dec (INR t) (w * d)); [lra|reflexivity].
 Qed.
 
-(* bipe: -k*floor(t/between(1, m)) *)
-Theorem segments_converge k m : 0 < k -> 1 <= m -> ex_series (fun t => exp (- k * floor (INR t * (1 / m)))).
+(* bipe: at most -k*floor(t/m) *)
+Theorem segments_converge k m : 0 < k -> 1 <= m -> ex_series (fun t => exp (- k * floor (INR t / m))).
 Proof.
   intros Hk Hm. apply (ex_series_below _ (fun t => exp (- (k / m) * INR t + k)) 0).
-  - intros t _. split; [left; apply exp_pos|]. apply exp_le. destruct (base_Int_part (INR t * (1 / m))) as [_ B].
-    unfold floor. set (f := IZR (Int_part (INR t * (1 / m)))) in *.
-    replace (- (k / m) * INR t + k) with (- k * (INR t * (1 / m) - 1)) by (field; lra). nra.
+  - intros t _. split; [left; apply exp_pos|]. apply exp_le. destruct (base_Int_part (INR t / m)) as [_ B].
+    unfold floor. set (f := IZR (Int_part (INR t / m))) in *.
+    replace (- (k / m) * INR t + k) with (- k * (INR t / m - 1)) by (field; lra). nra.
   - apply shifted_alibi_converges. apply Rdiv_lt_0_compat; lra.
 Qed.
 

@@ -48,15 +48,19 @@ def assumptions(names: list[str], library: Path = LIBRARY) -> dict[str, str]:
     """The axioms of each theorem, as Coq's `Print Assumptions` finds them in the compiled library; two at a time."""
     halves = [half for half in (names[::2], names[1::2]) if half]
     with ThreadPoolExecutor(2) as pool:
-        found = dict(item for part in pool.map(lambda half: _printed(half, library), halves) for item in part.items())
-    return {name: found[name] for name in names}
+        parts = pool.map(lambda half: joint_assumptions([[name] for name in half], library), halves)
+        axioms = dict(pair for half, part in zip(halves, parts, strict=True) for pair in zip(half, part, strict=True))
+    return {name: axioms[name] for name in names}
 
 
-def _printed(names: list[str], library: Path) -> dict[str, str]:
-    modules = sorted({name.partition(".")[0] for name in names})
+def joint_assumptions(groups: list[list[str]], library: Path = LIBRARY) -> list[str]:
+    """The axioms of all theorems of each group together: Coq walks through what they share once, not once for each."""
+    modules = sorted({name.partition(".")[0] for group in groups for name in group})
     lines = ['Set Warnings "-ambiguous-paths".', f"From Farfield Require {' '.join(modules)}."]
-    for name in names:
-        lines += [f'Goal True. idtac "@ {name}". Abort.', f"Print Assumptions Farfield.{name}."]
+    for i, group in enumerate(groups):
+        theorems = " ".join(f"let _ := @Farfield.{name} in" for name in group)
+        lines += [f"Definition group_{i} := {theorems} tt.", 'Goal True. idtac "@". Abort.']
+        lines.append(f"Print Assumptions group_{i}.")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "assumptions.v"
         source.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -64,13 +68,14 @@ def _printed(names: list[str], library: Path) -> dict[str, str]:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ValueError(f"coqc could not print the assumptions: {done.stderr.strip()[-500:]}")
-    found: dict[str, str] = {}
-    for block in done.stdout.split("@ ")[1:]:
-        name, _, text = block.partition("\n")
-        listed = re.split(r"axioms:", text, maxsplit=1, flags=re.IGNORECASE)[1:]
-        axioms = re.findall(r"^([A-Za-z_][\w.']*)\s*(?::|$)", "".join(listed), re.MULTILINE)
-        found[name.strip()] = " ".join(sorted(LETTERS.get(axiom, axiom) for axiom in axioms)) or "none"
-    return found
+    return [_letters(text) for text in done.stdout.split("@\n")[1:]]
+
+
+def _letters(text: str) -> str:
+    """What `Print Assumptions` printed, as letters."""
+    listed = re.split(r"axioms:", text, maxsplit=1, flags=re.IGNORECASE)[1:]
+    axioms = re.findall(r"^([A-Za-z_][\w.']*)\s*(?::|$)", "".join(listed), re.MULTILINE)
+    return " ".join(sorted(LETTERS.get(axiom, axiom) for axiom in axioms)) or "none"
 
 
 if __name__ == "__main__":

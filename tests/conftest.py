@@ -1,16 +1,28 @@
-"""What all tests share: the count of hostile cases that is printed at the end."""
+"""What all tests share: one thread, the order of the files, the count of hostile cases that is printed at the end."""
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+sys.path.insert(0, str(Path(__file__).parent))  # tiny_models.py is for all
 settings.register_profile("farfield", deadline=None)  # no test asserts a time
 settings.load_profile("farfield")
+os.environ["OMP_NUM_THREADS"] = "1"  # pytest-xdist fills the cores; a test that wants threads asks torch for them
 os.environ.setdefault("FARFIELD_TIME", "600")  # what `farfield check` prints does not depend on the machine
+
+
+SLOW = ("tests/proofs", "tests/study")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the slowest files: a file is run by one process, and no core should wait for the last one."""
+    items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

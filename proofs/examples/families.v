@@ -3,7 +3,7 @@ Set Warnings "-ambiguous-paths".
 From Farfield Require Import Emit.
 Open Scope R_scope.
 
-Example library : version = "1.0"%string := eq_refl.
+Example library : version = "1.1"%string := eq_refl.
 
 (* alibi: -k*t converges if and only if k > 0 *)
 Theorem alibi_verdict : forall k, ex_series (fun t => exp (- k * INR t)) <-> 0 < k.

@@ -3,7 +3,7 @@ Set Warnings "-ambiguous-paths".
 From Farfield Require Import Emit.
 Open Scope R_scope.
 
-Example library : version = "1.0"%string := eq_refl.
+Example library : version = "1.1"%string := eq_refl.
 
 Definition slope (t : nat) : R := exp (- Rpower 2 (- (1 / 2)) * INR t).
 Theorem slope_field : is_trf slope (1 / 100) (Z.to_nat 7).

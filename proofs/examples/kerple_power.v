@@ -4,7 +4,7 @@ Set Warnings "-ambiguous-paths".
 From Farfield Require Import Emit.
 Open Scope R_scope.
 
-Example library : version = "1.0"%string := eq_refl.
+Example library : version = "1.1"%string := eq_refl.
 
 Definition b (t : nat) : R := exp (- (1 / 100) * power (INR t) (1 / 10)).
 

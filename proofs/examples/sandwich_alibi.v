@@ -4,7 +4,7 @@ Set Warnings "-ambiguous-paths".
 From Farfield Require Import Emit.
 Open Scope R_scope.
 
-Example library : version = "1.0"%string := eq_refl.
+Example library : version = "1.1"%string := eq_refl.
 
 Definition b (t : nat) : R := exp (- INR t / 1000000 + (cos (INR t / Rpower 10000 (2 * 1 / 8)) + cos (INR t / Rpower 10000 (2 * 2 / 8)) + cos (INR t / Rpower 10000 (2 * 3 / 8)) + cos (INR t / Rpower 10000 (2 * 4 / 8))) - 4).
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import sys
 
@@ -24,11 +25,9 @@ VERBS = {
     "window": ("How many tokens must each head keep?", "window alibi --heads 8 --logit-bound 5 --epsilon 0.01"),
     "inspect": ("How far does a model look? From its configuration.", "inspect runs/type1"),
     "explore": ("All of this in the browser.", "explore"),
-    "cite": ("BibTeX for Farfield and the paper.", "cite"),
     "train": ("Train a language model with any encoding.", "train --encoding type1 --out runs/type1"),
     "replace": ("Another encoding in a model of transformers.", 'replace gpt2 --encoding "-k*t" --out gpt2-alibi'),
     "generate": ("Write on, with a bounded cache.", 'generate runs/type1 --prompt "def " --epsilon 1e-3'),
-    "serve": ("Answer programs that speak OpenAI's completions.", "serve runs/type1"),
     "evaluate": ("Perplexity against length, 1x to 18x.", "evaluate runs/type1 --figure perplexity.pdf"),
     "receptive": ("How far a trained model looks.", "receptive runs/type1"),
     "needle": ("How far back does a model find a value again?", "needle --train alibi"),
@@ -47,6 +46,10 @@ for verb, (purpose, example) in VERBS.items():
     app.command(f"farfield.commands.{verb}:{verb}_command", name=verb, help=said)
 
 NARROWEST = 10  # columns in which tables and help can be written
+_GONE = {  # verbs that were, and what to do instead
+    "serve": "farfield serves no models: 'transformers serve' does, as docs/howto/serve-a-model.md shows",
+    "cite": "farfield prints no citation: the file CITATION.cff has it, for Farfield and for the paper",
+}
 _EXTRAS = {  # which extra brings a package
     "train": ("torch", "numpy", "transformers", "accelerate", "tokenizers", "safetensors", "pydantic", "zstandard"),
     "figures": ("matplotlib",),
@@ -122,9 +125,13 @@ def _words(error: CycloptsError, verb: str) -> str:
     if isinstance(error, UnusedCliTokensError):
         value = "=" in first and verb in ("check", "design", "window", "train", "replace")
         return f"{first[:60]!r} is one word too many" + (f": a value is given with --set {first[:60]}" if value else "")
+    if isinstance(error, UnknownCommandError) and first in _GONE:
+        return _GONE[first]
     if isinstance(error, UnknownCommandError) and _is_encoding(first):
         return f"{first[:60]!r} is no command; to judge it, type: farfield check {shlex.quote(first[:60])}"
-    return " ".join(str(error).split())
+    words = " ".join(str(error).split())
+    after = re.search(r"option: (-\S+)\. Did you mean \1\?", words)
+    return f"after '--' nothing is an option: type {after[1]} before it" if after else words
 
 
 def _is_encoding(text: str) -> bool:

@@ -49,24 +49,22 @@ def test_fields_as_csv_and_latex(capsys):
     rows = list(csv.reader(io.StringIO(printed(capsys, *asked, "--csv"))))
     assert rows == [
         ["encoding", "formula", "verdict", "1e-3", "0.01"],
-        ["-2*log(t + 1)", "-2*log(t + 1)", "converges", "608", "61"],
-        ["-log(t + 1)", "-log(t + 1)", "diverges", "", ""],
+        ["'-2*log(t + 1)", "'-2*log(t + 1)", "converges", "608", "61"],  # no formula to a spreadsheet
+        ["'-log(t + 1)", "'-log(t + 1)", "diverges", "", ""],
     ]
     table = printed(capsys, *asked, "--latex")
     assert r"$\epsilon = 10^{-3}$ & $\epsilon = 0.01$ \\" in table
     assert r"$-2 \, \ln\left(t + 1\right)$ & $608$ & $61$ \\" in table
     proof = printed(capsys, "check", "-2*log(t + 1)", "--latex")
-    assert r"607\,927\,101\,854" in proof
+    assert "607{,}927{,}101{,}854" in proof
     assert r"\begin{enumerate}" in proof
 
 
-def test_a_citation_agrees_with_the_file(capsys):
-    said = printed(capsys, "cite")
+def test_the_citation_is_in_a_file(capsys):
+    assert "CITATION.cff" in printed(capsys, "cite", status=2)
     cff = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert cff["version"] == __version__
-    paper = cff["references"][0]
-    for part in (cff["title"], __version__, paper["title"], paper["doi"], str(paper["year"]), str(paper["volume"])):
-        assert part in said, part
+    assert cff["references"][0]["doi"] == "10.1609/aaai.v38i17.29855"
 
 
 def test_help_has_an_example_and_no_empty_options(capsys):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from farfield.explorer.answer import answer
 from farfield.explorer.question import LONGEST_CONFIGURATION, read
+from farfield.explorer.replies import answer
 
 FARFIELD = Path(sys.executable).with_name("farfield")
 MISTRAL = {
@@ -24,7 +24,7 @@ BLOOM = {"model_type": "bloom", "n_layer": 4, "n_head": 8, "hidden_size": 64, "s
 
 def ask(config, **more):
     text = config if isinstance(config, str) else json.dumps(config)
-    return answer(read("inspect", [("config", text), *more.items()]))
+    return json.loads(json.dumps(answer(read("inspect", [("config", text), *more.items()]))))
 
 
 def post(explorer, body, **headers):

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from farfield.explorer.answer import answer
 from farfield.explorer.question import read
+from farfield.explorer.replies import answer
 from farfield.theory.errors import OutsideCoqError
 from farfield.theory.verdict.convergence import check
 from farfield.zoo import ENCODINGS

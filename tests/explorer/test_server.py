@@ -214,6 +214,6 @@ def test_a_missing_study_gets_a_sentence(tmp_path):
 
 
 def test_it_brings_no_torch():
-    code = "import farfield.explorer.server, farfield.explorer.answer, sys; print('torch' in sys.modules)"
+    code = "import farfield.explorer.server, farfield.explorer.replies, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -19,7 +19,7 @@ import pytest
 from farfield.explorer import static
 from farfield.explorer.browser import tree
 from farfield.explorer.question import read
-from farfield.explorer.reply import reply
+from farfield.explorer.replies import reply
 from farfield.formula import parse
 from farfield.formula.functions import CALLS, OPERATIONS
 from farfield.theory.budget import time_limit
@@ -37,7 +37,7 @@ FORMULAS = [
     "where(t < 10, 0, -t)",
     "sin(t) - t/9",
     "-log(1+t)**",
-    "-t/16 + between(-1, 1) + sink(1)",
+    "upper: -t/16 + 1; lower: -t/16 - 1; sink: 1",
 ]
 ASK = "async ([kind, fields]) => { const {ask} = await import('./static.js'); \
 return ask(kind, fields).catch((e) => ({error: e.message, pointer: e.pointer})); }"
@@ -196,7 +196,7 @@ def test_what_is_typed_is_shown_and_a_link_shows_it_again(page, host):
     typed = page.locator("#entries article").first.get_by_label("Formula of the bias r(t), or a name")
     typed.fill("-2*log(t+1)")
     typed.press("Enter")
-    playwright.expect(page.locator("#cards article").first).to_contain_text("607927101854", timeout=PATIENCE)
+    playwright.expect(page.locator("#cards article").first).to_contain_text("607,927,101,854", timeout=PATIENCE)
     assert "f=-2*log%28t%2B1%29" in page.url
 
 
@@ -323,7 +323,6 @@ CASES = [
     "weight: 1/(1+t**2)", "min(t, 9) - max(t/2, 3) + floor(t/4)", "-sqrt(t) - pi*t",
     "-mod(t, 7)",
     "-softplus(t) + sigmoid(t) - tanh(t)", "relu(t-3) - 2*t", "-log1p(t) - expm1(-t)", "cosh(t/9) - sinh(t/8) - t**2",
-    "-atan(t/5 - 2)", "-erf(t/9 - 1)*t", "weight: 1/gamma(t/2 + 1/3)", "weight: gamma(t)",
 ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from farfield.explorer.study import load
+from farfield.explorer.question import load_study as load
 
 RUN = {
     "corpus": "python",

@@ -77,7 +77,7 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
     corpus.mkdir()
     for split in ("train", "valid", "test"):
         (corpus / f"{split}.txt").write_text(TEXT)
-    environment = {**os.environ, "FARFIELD_CACHE": str(home / "cache"), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "FARFIELD_CACHE": str(home / "cache")}
     command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("nursery.py"))]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=home

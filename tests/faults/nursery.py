@@ -20,17 +20,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 import transformers.models.auto.modeling_auto  # noqa: F401
 
 import farfield.nn.decoder.model
-import farfield.training.assembly
+import farfield.training.loop
 from farfield.data import durable
-from farfield.training import estimate
 from farfield.training import run as training
 from farfield.training.settings import preset_settings
-
-torch.set_num_threads(1)
 
 
 def die() -> None:
@@ -75,8 +71,6 @@ def train_here(order: dict[str, Any], rank: int, port: int) -> None:
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     with open(f"{run}.said", "a") as said:
         os.dup2(said.fileno(), 2)
-    # the measurement before the start says nothing here and takes as long as the run
-    estimate.measure = lambda *_: estimate.Estimate(0, 0.0, 0, 0.0)
     if order["kill"] and "operation" in order["kill"] and rank == order["kill"].get("rank", 0):
         count_operations(order["kill"], Path(f"{run}.operations"))
     if order["file_size"]:
@@ -145,7 +139,7 @@ if __name__ == "__main__":
     for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # nohup and & may have them ignored
         signal.signal(one, signal.SIG_DFL)
     assert farfield.nn.decoder.model
-    assert farfield.training.assembly
+    assert farfield.training.loop
     print("ready", flush=True)
     for line in sys.stdin:
         print(json.dumps(start(json.loads(line))), flush=True)

@@ -17,7 +17,6 @@ FILES = (
     "manifest.json",
     "model.safetensors",
     "optimizer.safetensors",
-    "random.safetensors",
     "trainer_state.json",
 )
 

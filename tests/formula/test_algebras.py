@@ -178,6 +178,9 @@ def test_latex_has_balanced_braces_and_no_raw_text(text):
         ("a1 + beta", r"a_{1} + \beta"),
         ("where(t < w, 0, -inf)", r"\begin{cases} 0, & t < w \\ -\infty, & \text{otherwise} \end{cases}"),
         ("sum(cos(t*j), j, 1, 4)", r"\sum_{j=1}^{4} \cos\left(t \, j\right)"),
+        ("sum(t + j, j, 1, 4)", r"\sum_{j=1}^{4} \left(t + j\right)"),
+        ("(a/b)**t", r"{\left(\frac{a}{b}\right)}^{t}"),
+        ("(a**b)**t", r"{\left({a}^{b}\right)}^{t}"),
     ],
 )
 def test_latex_as_a_mathematician_writes_it(text, latex):

@@ -26,7 +26,7 @@ class Forks:
 
     def __init__(self, home: Path, *arguments: str):
         program = str(Path(__file__).with_name("forks.py"))
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "FARFIELD_CACHE": str(home / "cache"), "COLUMNS": "200"}
+        environment = {**os.environ, "FARFIELD_CACHE": str(home / "cache"), "COLUMNS": "200"}
         self.process = subprocess.Popen(
             [sys.executable, "-W", "ignore", program, *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=home,

@@ -34,8 +34,6 @@ def child(order: dict[str, Any], out: int, err: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_size"], order["file_size"]))
     if order.get("process") is not None:
         os.getpid = lambda: order["process"]
-    if order["arguments"][0] == "serve":  # it ends where it would begin to answer
-        import_module("uvicorn").Server.run = lambda server, sockets: None
     sys.argv = ["farfield", *order["arguments"]]
     main(order["arguments"])
 
@@ -84,21 +82,18 @@ def start(order: dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    for verb in ("check", "compare", "design", "window", "inspect", "zoo", "cite", "explore"):
+    for verb in ("check", "compare", "design", "window", "inspect", "zoo", "explore"):
         import_module(f"farfield.commands.{verb}")
     import matplotlib
 
     matplotlib.use("Agg")
     import_module("matplotlib.pyplot")
     if "torch" in sys.argv:
-        import torch
         import transformers.models.auto.modeling_auto  # noqa: F401
 
         import farfield.measure
         import farfield.nn.decoder.model
         import farfield.training.run  # noqa: F401
-
-        torch.set_num_threads(1)
     print("ready", flush=True)
     for line in sys.stdin:
         print(json.dumps(start(json.loads(line))), flush=True)

@@ -15,9 +15,9 @@ with atheris.instrument_imports(include=["farfield"]):
     from farfield.explorer.question import FIELDS as FIELDS_OF
     from farfield.explorer.question import read
     from farfield.formula import parse
+    from farfield.models.inspection import inspect
     from farfield.reading import parse_json
     from farfield.theory.checker.examination import examine
-    from farfield.theory.models.inspection import inspect
 
 SMOOTH = parse("-2*log(t + 1)")
 TERMS = [

@@ -59,7 +59,6 @@ def test_a_full_disk_behind_a_pipe_is_a_sentence(attacks):
 
     calls = (
         ["zoo"],
-        ["cite"],
         ["check", "alibi"],
         ["check", "alibi", "--json"],
         ["compare", "alibi", "type1", "--csv"],

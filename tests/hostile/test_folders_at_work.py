@@ -14,7 +14,7 @@ from farfield.data import durable
 from farfield.data.corpus import open_corpus
 from farfield.data.tokenizer import byte_tokenizer
 from farfield.data.tokens import tokenize
-from farfield.study import running
+from farfield.study import jobs
 from farfield.study.plan import make_plan
 from farfield.training import loop
 from farfield.training.checkpoint import DamagedCheckpointError, newest_checkpoint, save_checkpoint, verify_checkpoint
@@ -66,11 +66,11 @@ def test_a_manifest_that_is_no_file_is_a_damaged_checkpoint(tmp_path: Path, chan
 
 
 def test_a_manifest_whose_files_are_no_tables(tmp_path: Path) -> None:
-    from farfield.training.checkpoint import _sealed
+    from farfield.training.checkpoint import _seal
 
     folder = save(tmp_path, 4)
     for files in ({"state.json": 5}, {"state.json": None}, [], {"state.json": ["size", 2]}):
-        (folder / "manifest.json").write_bytes(_sealed({"step": 4, "files": files, "about": {}}))
+        (folder / "manifest.json").write_bytes(_seal({"step": 4, "files": files, "about": {}}))
         with pytest.raises(DamagedCheckpointError, match="manifest"):
             verify_checkpoint(folder)
 
@@ -171,9 +171,9 @@ def test_a_run_whose_folder_goes_away_ends_in_a_sentence(
 ) -> None:
     inner = loop.save_state
 
-    def gone(run: Path, *arguments: Any, **options: Any) -> None:
-        shutil.rmtree(run)
-        inner(run, *arguments, **options)
+    def gone(running: loop.Loop, *arguments: Any) -> None:
+        shutil.rmtree(running.run)
+        inner(running, *arguments)
 
     monkeypatch.setattr(loop, "save_state", gone)
     settings = preset_settings("tiny", encoding="alibi", steps=3, corpus=str(corpus))
@@ -201,24 +201,24 @@ def test_of_five_processes_in_one_run_folder_one_works(
 
 
 def test_a_log_of_a_study_is_not_written_through_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = running.cell_job(make_plan("tiny", encodings=["alibi"]).cells[0])
-    log, precious = running.log_of(tmp_path, job), tmp_path / "thesis.txt"
+    job = jobs.cell_job(make_plan("tiny", encodings=["alibi"]).cells[0])
+    log, precious = jobs.log_of(tmp_path, job), tmp_path / "thesis.txt"
     precious.write_text("the only copy")
     log.parent.mkdir(parents=True)
     log.symlink_to(precious)
     monkeypatch.setattr(subprocess, "Popen", lambda command, stdout, **options: os.write(stdout.fileno(), b"said"))
-    running._start(tmp_path, job, 1, None)
+    jobs._start(tmp_path, job, 1, None)
     assert precious.read_text() == "the only copy"
     assert log.read_text() == "said"
     log.unlink()
     os.mkfifo(log)  # to read it would be to wait for ever
-    assert running.Failure(job, 3, log).sentence.startswith(job.label)
+    assert jobs.Failure(job, 3, log).sentence.startswith(job.label)
 
 
 def test_a_run_goes_on_when_nobody_reads_what_it_says() -> None:
     """As in `farfield train ... 2>&1 | head -1`."""
     code = (
-        "from farfield.training.progress import say_on_stderr as say; [say('x' * 99) for _ in range(3)]; print('done')"
+        "from farfield.training.reporting import say_on_stderr as say; [say('x' * 99) for _ in range(3)]; print('done')"
     )
     ours, theirs = os.pipe()
     os.close(ours)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from farfield.training.modelcard import card, command
+from farfield.training.reporting import card, command
 from farfield.training.settings import preset_settings
 
 pytestmark = pytest.mark.hostile("control characters, markup, names like options")
@@ -67,7 +67,7 @@ def test_the_name_of_a_corpus_stays_inside_the_fence_of_a_card(run_folder, name)
     settings = preset_settings("tiny", encoding="alibi", corpus=name)
     text = card(settings, load_network(str(run_folder))[0], [], False)
     made = command(settings)
-    inside = text[text.index("## How it was made") : text.index("## The verdict")]
+    inside = text[text.index("## How it was made") : text.index("## Its encoding")]
     fence = re.match(r"## How it was made\n\n(`{3,})\n", inside)[1]
     assert inside == f"## How it was made\n\n{fence}\n{made}\n{fence}\n\n"
     assert all(re.match(r"`*", line)[0] < fence for line in made.split("\n"))

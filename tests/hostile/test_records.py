@@ -8,11 +8,11 @@ import random
 import pytest
 from records import FALLING, LEVEL, record, study_of
 
-from farfield.study.cell import record_path
-from farfield.study.collected import collect, read_speed
+from farfield.study.entries import collect
 from farfield.study.evidence import Evidence
 from farfield.study.findings import findings, take_home, too_small
 from farfield.study.plan import make_plan
+from farfield.study.record import read_speed, record_path
 from farfield.study.report import render, summary
 from farfield.study.tables import all_tables
 
@@ -63,7 +63,7 @@ def reported(study):
 
 
 PLAN = make_plan("small", ["python"], ["alibi", "inverse"], 1)
-WHOLE = json.loads(json.dumps(record(PLAN.cells[0], LEVEL)))
+WHOLE = json.loads(record(PLAN.cells[0], LEVEL).model_dump_json())
 CASES = list(cases(WHOLE))
 
 
@@ -73,7 +73,7 @@ def test_a_record_with_a_hole_is_left_out_or_harmless(tmp_path, attacks, part):
     study_of(out, {"alibi": LEVEL, "inverse": FALLING})
     mine = CASES[part::8]
     for path, value in mine:
-        record_path(out, PLAN.cells[0]).write_text(json.dumps(damaged(WHOLE, path, value)))
+        record_path(out, PLAN.cells[0].key).write_text(json.dumps(damaged(WHOLE, path, value)))
         study = collect(PLAN, out)
         assert ("python", "inverse") in study.entries
         if study.missing:  # it was left out, and is named
@@ -110,7 +110,7 @@ BYTES = [
 @pytest.mark.parametrize("data", BYTES, ids=range(len(BYTES)))
 def test_a_record_that_is_none_is_left_out(tmp_path, data):
     study_of(tmp_path, {"alibi": LEVEL, "inverse": FALLING})
-    record_path(tmp_path, PLAN.cells[0]).write_bytes(data)
+    record_path(tmp_path, PLAN.cells[0].key).write_bytes(data)
     (tmp_path / "records" / "speed.json").write_bytes(data)
     study = collect(PLAN, tmp_path)
     assert study.missing == ["python, alibi, seed 0"]

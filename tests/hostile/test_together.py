@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from farfield.study import cluster
-from farfield.study.cell import find_cell
 from farfield.study.cluster import read_status, run_slurm, status_path
 from farfield.study.conduct import Silent
-from farfield.study.plan import make_plan, read_plan
-from farfield.study.running import Failure, cell_job, log_of
+from farfield.study.jobs import Failure, cell_job, log_of
+from farfield.study.plan import find_cell, make_plan, read_plan
 
 pytestmark = pytest.mark.hostile("several at once, clusters and studies")
 

@@ -165,25 +165,3 @@ def test_in_a_process_with_limits_the_tokens_are_the_same(tmp_path, corpus, monk
     monkeypatch.setattr("farfield.data.tokens.is_plain", lambda tokenizer: False)
     there = tokenize(open_corpus(str(corpus)), "train", byte_tokenizer(), cache=tmp_path / "there")
     assert here.ids.tolist() == there.ids.tolist()
-
-
-def test_a_server_keeps_one_process_for_a_tokenizer_with_rules(run_folder):
-    from tokenizers import normalizers
-
-    from farfield.commands.generate import load_generator
-    from farfield.commands.serve import Writer
-
-    model, tokenizer = load_generator(str(run_folder), "cpu")
-    assert Writer("plain", model, tokenizer, "1e-3", None)._limited is None
-    tokenizer.backend_tokenizer.normalizer = normalizers.NFC()
-    writer = Writer("ruled", model, tokenizer, "1e-3", None)
-    limited = writer._limited
-    with contextlib.closing(limited):
-        first = writer._ids("the cat").tolist()
-        child = limited.child.pid
-        assert writer._ids("the cat").tolist() == first
-        assert limited.child.pid == child
-        os.kill(child, signal.SIGKILL)
-        limited.child.wait()
-        assert writer._ids("the cat").tolist() == first
-        assert limited.child.pid != child

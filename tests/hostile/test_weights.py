@@ -69,7 +69,6 @@ VERBS = {
     "evaluate": ("evaluate", "--lengths", "1x", "--out"),
     "receptive": ("receptive",),
     "speed": ("speed",),
-    "serve": ("serve", "--port", "0"),
     "needle": ("needle", "--trials", "1"),
     "generate": ("generate", "--prompt", "the cat"),
 }
@@ -132,7 +131,7 @@ def test_the_same_weights_are_not_measured_twice(model, tmp_path, capsys, monkey
 
 def test_networks_of_the_user_are_never_mixed_up(model, tmp_path):
     from farfield.measure import as_model, evaluate, load_model
-    from farfield.measure.segments import Text
+    from farfield.measure.text import Text
 
     text = Text(np.arange(200) % 97, {})
     first = load_model(str(model)).network

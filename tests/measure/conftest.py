@@ -1,6 +1,8 @@
 """Small models, ours and of transformers, and a text of random tokens."""
 
+import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,6 +78,16 @@ def theirs(kind: str) -> Model:
     return as_model(network, kind, 32)
 
 
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A little of Python's own source: all of it takes a second to read, and every command would."""
+    folder = tmp_path_factory.mktemp("corpus")
+    source = Path(argparse.__file__).read_text()
+    for number, split in enumerate(("train", "valid", "test")):
+        (folder / f"{split}.txt").write_text(source[20_000 * number : 20_000 * (number + 1)])
+    return folder
+
+
 @pytest.fixture
 def text() -> Callable[[int], Text]:
     def make(tokens: int, seed: int = 0) -> Text:
@@ -83,8 +95,3 @@ def text() -> Callable[[int], Text]:
         return Text(ids, {"corpus": "random", "split": "test", "tokens": tokens, "seed": seed})
 
     return make
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from farfield.measure import inputs
-from farfield.measure.attended import agreement, blocks, by_attention, by_distance, receptive_field
+from farfield.measure.attended import agreement, by_attention, by_distance, smallest_window
 from farfield.measure.gradient import by_gradient
-from farfield.theory.fields.drawn import paper_curve
+from farfield.theory.fields.curves import paper_curve
 
 from .conftest import our_model, theirs
 
@@ -73,8 +73,9 @@ def test_a_hand_made_attention_has_the_known_field():
     weights[0, 0, :4] = torch.tensor([0.0, 0.0, 0.0, 1.0])  # all on itself
     weights[0, 1, :5] = torch.tensor([0.0625, 0.0625, 0.25, 0.25, 0.375])
     weights[0, 2, :6] = torch.full((6,), 1 / 6)
-    assert receptive_field(weights, 0.125).tolist() == [[1, 4, 6]]  # three tokens hold 0.875: not more than that
-    assert receptive_field(weights, 0.5).tolist() == [[1, 2, 4]]
+    mass = by_distance(weights).cumsum(-1)
+    assert smallest_window(mass, 0.125).tolist() == [[1, 4, 6]]  # three tokens hold 0.875: not more than that
+    assert smallest_window(mass, 0.5).tolist() == [[1, 2, 4]]
     assert by_distance(weights)[0, 1].tolist() == [0.375, 0.25, 0.25, 0.0625, 0.0625, 0.0]
 
 
@@ -105,7 +106,7 @@ def test_long_rows_are_cut_into_blocks_that_stay_small(text):
     seen = []
     with torch.no_grad(), model.watching(lambda layer, s: seen.append(s)):
         model.states(torch.from_numpy(text(5000).ids[0, :5000])[None])
-    sizes = [logits.numel() * 8 for _, _, logits in blocks(seen[0], 0, 4500)]
+    sizes = [logits.numel() * 8 for _, _, logits in seen[0].logits(0, 4500, None)]
     assert len(sizes) > 1
     assert max(sizes) <= inputs.BLOCK_BYTES
 

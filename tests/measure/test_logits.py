@@ -8,7 +8,7 @@ import torch
 from transformers import BloomConfig, BloomForCausalLM
 
 from farfield.measure import Text, as_model
-from farfield.measure.logits import largest_logits
+from farfield.measure.attended import largest_logits
 
 
 def small():

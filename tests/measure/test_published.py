@@ -9,7 +9,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 import farfield
 
-_path = Path(__file__).parents[1] / "theory" / "models" / "configurations.py"
+_path = Path(__file__).parents[1] / "models" / "configurations.py"
 _spec = importlib.util.spec_from_file_location("published_configurations", _path)
 assert _spec is not None
 assert _spec.loader is not None

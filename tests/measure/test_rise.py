@@ -1,11 +1,10 @@
 """The rise and its error: the paper's tables, curves made by hand, and what an answer needs."""
 
-import json
-
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
-from farfield.measure.rise import ROSE, STAYED, UNKNOWN, answer, extrapolation, rises
+from farfield.measure.rise import ROSE, STAYED, UNKNOWN, Extrapolation, answer, extrapolation, rises
 from farfield.measure.statistics import blocks_of, quantiles, rank_correlation, ranks, ratio_error, relative_change
 
 # WikiText-103 of the paper's appendix: 512 to 9216 tokens
@@ -98,7 +97,8 @@ def test_an_answer_needs_the_training_length_and_a_level():
         extrapolation({32: 5.0}, 16)
     with pytest.raises(ValueError, match="level"):
         extrapolation({16: 5.0}, 16, level=0)
-    assert json.dumps(curve({16: 0.0, 288: 0.3}).json())
+    value, stored = curve({16: 0.0, 288: 0.3}), TypeAdapter(Extrapolation)
+    assert stored.validate_json(stored.dump_json(value)) == value
 
 
 def test_a_model_that_does_not_use_its_context_says_nothing():

@@ -71,14 +71,14 @@ def test_leak_and_verdict_are_those_of_the_changed_series():
         with replaced_tail(model, tail):
             result = series_of(model, 288)
             exact = [leak(f, 16, 288, parameters=v) for f, v in (model.formula_of(0, h) for h in range(4))]
-        assert result["verdict"] == verdict
-        assert result["leak"] == pytest.approx(np.mean([float(x) for x in exact]))
-    bare = series_of(our_model("inverse"), 288)["leak"]
+        assert result.verdict == verdict
+        assert result.leak == pytest.approx(np.mean([float(x) for x in exact]))
+    bare = series_of(our_model("inverse"), 288).leak
     doses = []
     for tail in ("cut", "r - 2*log(t/m)", "r - log(t/m)", "r", "constant"):
         model = our_model("inverse")
         with replaced_tail(model, tail):
-            doses.append(series_of(model, 288)["leak"])
+            doses.append(series_of(model, 288).leak)
     assert doses == sorted(doses)
     assert doses[0] == 0
     assert doses[3] == pytest.approx(bare)

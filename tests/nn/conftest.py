@@ -8,15 +8,6 @@ import torch
 from torch import Tensor
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    """pytest-xdist already fills the cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="session")
 def checked() -> Callable[[Any], Any]:
     """A function with its jaxtyping annotations enforced by beartype."""

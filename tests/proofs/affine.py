@@ -130,5 +130,5 @@ def verdicts(seed: int, make: Callable[[random.Random], str] = formula) -> Itera
             verdict = ff.check(text, start=start)
         except FormulaError:  # undefined, or a negative weight, at some distance
             continue
-        if verdict.certificate is not None and verdict.certificate.get("depth", 0) <= 2:
+        if verdict.certificate is not None and verdict.certificate.json().get("depth", 0) <= 2:
             yield verdict

@@ -7,8 +7,13 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from farfield.theory.coq.files import file_text
 from farfield.theory.coq.library import coqc
+
+# some of what a test goes through, and all of it every night
+EVERY = pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["some", "all"])
 
 
 def accepted(library: Path, folder: Path, blocks: dict[str, str]) -> None:

@@ -15,11 +15,12 @@ from typing import Any
 
 import mpmath
 import pytest
-from blocks import accepted, refusals
+from blocks import EVERY, accepted, refusals
 
 import farfield as ff
 from farfield.formula import parse
 from farfield.formula.functions import CALLS, DERIVED, OPERATIONS
+from farfield.theory.checker.claims import read
 from farfield.theory.coq.certificates import certificate_term
 from farfield.theory.coq.fields import field_theorems
 from farfield.theory.coq.files import LIBRARY_VERSION, file_text
@@ -31,22 +32,23 @@ ORACLES = json.loads((ROOT / "tests/oracles/verdicts.json").read_text(encoding="
 FARFIELD = Path(sys.executable).with_name("farfield")
 NAMED = [name for name, encoding in ff.ENCODINGS.items() if encoding.formula is not None]
 Check = Callable[[str, str], subprocess.CompletedProcess[str]]
-pytestmark = pytest.mark.xdist_group("coq")  # the library is compiled once
 
 
-def of_the_zoo() -> dict[str, str]:
-    """Each encoding for all its parameters, and every head of 8 and of 12; printed and trained forms."""
+def of_the_zoo(every: bool) -> dict[str, str]:
+    """Each encoding for all its parameters, and every head of 8 and of 12, or some; printed and trained forms."""
     blocks = {name: ff.check(name).coq_block() for name in NAMED}
     for name in NAMED:
-        for heads in (8, 12):
+        for heads, some in ((8, (1, 8)), (12, (5, 9, 12))):  # the slopes of 12 are those of 8, and four between them
             for i, row in enumerate(ff.ENCODINGS[name].heads(heads), 1):
-                blocks[f"{name}, head {i} of {heads}"] = ff.check(name, parameters=row).coq_block()
+                if every or i in some:
+                    blocks[f"{name}, head {i} of {heads}"] = ff.check(name, parameters=row).coq_block()
     return {name: block for block, name in {block: name for name, block in blocks.items()}.items()}  # each once
 
 
-def test_the_whole_zoo_is_accepted(library: Path, tmp_path: Path) -> None:
-    blocks = of_the_zoo()
-    assert len(blocks) > 60
+@EVERY
+def test_the_whole_zoo_is_accepted(library: Path, tmp_path: Path, every: bool) -> None:
+    blocks = of_the_zoo(every)
+    assert len(blocks) > (60 if every else 35)
     accepted(library, tmp_path, blocks)
 
 
@@ -60,7 +62,10 @@ def test_oracles_are_accepted(library: Path, tmp_path: Path) -> None:
             outside.append(case["formula"])
         else:
             assert verdict.verdict == case["verdict"]
-    assert outside == ["abs(cos(t))/t", "t**(-2-sin(t))", "cos(t)**2/(t*log(t))"]
+    negative = (
+        "(1-log(t)/t)**t"  # Coq's power of a base that its shape does not show to be positive is another function
+    )
+    assert outside == [negative, "abs(cos(t))/t", "t**(-2-sin(t))", "cos(t)**2/(t*log(t))"]
     accepted(library, tmp_path, blocks)
 
 
@@ -115,12 +120,6 @@ def operations() -> Iterator[str]:
     yield from ("where(2 < 3, 5, 7)", "where(2 > 3, 5, 7)", "where(pi <= 3, 5, 7)", "where(pi >= 3, 5, 7)")
     yield from ("sum(j**2/3, j, 1, 5)", "2 - 3 - 4", "2/3/4", "2**3**2", "-2**2", "1e-6*pi", "0.125", "1e-30*1e30")
     yield from ("1 - (2 - 3)", "8/(4/2)", "-(2 + 3)*4", "2*-3", "(2**3)**2", "-(-(3))", "2**(-0.5)", "1/3")
-
-
-@pytest.mark.parametrize("formula", ["-2*atan(t)*log(t+1)", "weight: 1/gamma(t+1)", "log(1-erf(t/9))"])
-def test_functions_that_coq_does_not_know_are_refused_in_one_sentence(formula: str) -> None:
-    with pytest.raises(OutsideCoqError, match=r"the proofs in Coq know no (atan|erf|gamma)"):
-        ff.check(formula).coq()
 
 
 def test_every_operation_means_in_coq_what_it_means_here(check_file: Check) -> None:
@@ -182,18 +181,20 @@ TRUE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("part", [0, 1])
-def test_falsified_files_are_refused(check_file: Check, part: int) -> None:
-    """The true text is accepted; each change of one number of its certificate is refused, by computation."""
+@EVERY
+def test_falsified_files_are_refused(check_file: Check, every: bool) -> None:
+    """The true text is accepted; a change of one number of its certificate is refused, by computation."""
     lines, count = [], 0
-    for i, text in enumerate(TRUE[part::2]):
+    for i, text in enumerate(TRUE):
         verdict = ff.check(text)
         assert verdict.certificate is not None
         block = verdict.coq_block()
         lines.append(f"Module True_{i}.\n{block}")
-        assert not is_false(text, verdict.certificate)
-        for wrong in falsified(text, verdict.certificate):
-            term = certificate_term(wrong)
+        certificate = verdict.certificate.json()
+        assert not is_false(text, certificate)
+        changes = list(falsified(text, certificate))
+        for wrong in changes if every else changes[i % len(changes) :][:1]:  # another change for each text
+            term = certificate_term(read(wrong))
             assert term not in block
             lines.append(f"Fail Definition wrong : certifies ({term}) b := ltac:(certify 40%positive).")
             count += 1
@@ -201,7 +202,7 @@ def test_falsified_files_are_refused(check_file: Check, part: int) -> None:
     done = check_file("falsified", file_text(["\n".join(lines) + "\n"]))
     assert done.returncode == 0, done.stdout[-500:] + done.stderr[-1500:]
     assert refusals(done) == count
-    assert count >= 30
+    assert count >= (60 if every else len(TRUE))
 
 
 # --------------------------------------------------------------------------------------------------- receptive fields
@@ -278,9 +279,9 @@ def test_the_command_writes_and_verifies(library: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("check", "abs(cos(t))/t", "--weight", "--from", "1"), "mean value"),
+        (("check", "weight: abs(cos(t))/t", "--from", "1"), "mean of a wave"),
         (("check", "rope"), "does not apply"),
-        (("check", "t**(-2-sin(t))", "--weight", "--from", "1"), "undecided"),
+        (("check", "weight: t**(-2-sin(t))", "--from", "1"), "undecided"),
         (("check", "-k*t - q*log(t + 1)"), "families"),
         (("check", "type2-paper", "--epsilon", "0.1"), "no closed form"),
     ],

@@ -262,6 +262,11 @@ def test_the_readme_marks_the_test_command() -> None:
     assert "pytest" in marked[0]
 
 
+def test_the_readme_is_short() -> None:
+    """What it is for, the picture, the two commands, a short tour, limits and rooms; the rest lives in docs/."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+
+
 def test_every_erratum_is_on_the_page() -> None:
     text = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
     numbers = [int(n) for n in re.findall(r"^### E(\d+)\b", text, re.MULTILINE)]

@@ -26,7 +26,6 @@ def executed(folder: Path) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FARFIELD_CACHE", str(folder / "cache"))
         patch.setenv("IPYTHONDIR", str(folder / "ipython"))
-        patch.setenv("OMP_NUM_THREADS", "1")
         patch.setenv("TMPDIR", str(folder))
         nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", coalesce_streams=True).execute(
             cwd=str(folder)

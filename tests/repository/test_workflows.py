@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
-from itertools import chain
+import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +51,23 @@ def test_every_python_of_the_classifiers_is_tested_and_the_oldest_versions_too()
     assert PROJECT["requires-python"] == f">={named[0]}"
     assert any("--resolution lowest-direct" in step.get("run", "") for step in jobs["oldest"]["steps"])
     assert f"python:{named[0]}-" in jobs["oldest"]["container"]
+    assert [job for job in jobs if any("-W error" in step.get("run", "") for step in jobs[job]["steps"])] == ["newest"]
     assert any(".ci/smoke" in step.get("run", "") for step in jobs["wheel"]["steps"])
+    assert any("-m long" in step.get("run", "") for step in jobs["long"]["steps"])
     assert {"ruff check", "ruff format --check", "mypy", "lint-imports"} <= {
         s.get("run") for s in jobs["lint"]["steps"]
     }
 
 
-def test_every_dependency_has_a_floor() -> None:
-    for one in (*PROJECT["dependencies"], *chain(*PROJECT["optional-dependencies"].values())):
-        assert one.startswith("farfield[") or re.search(r"[>=]=\d", one), one
+@pytest.mark.parametrize(
+    ("module", "ours"),
+    [("farfield", True), ("farfield.nn.bias", True), ("tests.nn.test_bias", True), ("transformers.utils", False)],
+)
+def test_warnings_are_errors_if_they_are_ours(module: str, ours: bool, pytestconfig: pytest.Config) -> None:
+    error = ours or bool(pytestconfig.getoption("pythonwarnings"))  # the job `newest` says -W error
+    with warnings.catch_warnings(record=True) as shown, pytest.raises(FutureWarning) if error else nullcontext():
+        warnings.warn_explicit("is deprecated", FutureWarning, "file.py", 1, module)
+    assert len(shown) == (not error)
 
 
 def test_pre_commit_has_the_versions_of_pyproject() -> None:
@@ -70,13 +79,3 @@ def test_pre_commit_has_the_versions_of_pyproject() -> None:
         name = pin.partition("==")[0]
         assert pin in declared, f"pyproject.toml and .pre-commit-config.yaml name different versions of {name}"
     assert {hook["id"] for hook in hooks} == {"ruff-check", "ruff-format", "mypy", "lint-imports"}
-
-
-def test_no_address_claims_a_page_that_does_not_exist() -> None:
-    """The project has no page on the web yet, so no address names one; `[project.urls]` has the paper's."""
-    assert PROJECT["urls"]
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CITATION.cff", ROOT / "pyproject.toml"]
-    pages += [*WORKFLOWS, *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
-    for page in pages:
-        for address in re.findall(r"https?://[^\s)\"'>`]+", page.read_text(encoding="utf-8")):
-            assert "farfield" not in address, f"{page.relative_to(ROOT)}: {address}"

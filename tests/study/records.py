@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from farfield.measure.rise import extrapolation
-from farfield.study.cell import VERSION, record_path
-from farfield.study.collected import Study, collect
+from farfield.study.entries import Entry, Study, collect
 from farfield.study.plan import TAILS, Cell, make_plan
+from farfield.study.record import VERSION, Record, write_record
 
 MULTIPLES = (1, 2, 4, 18)
 LEVEL, FALLING, RISING = (100.0, 100.5, 100.2, 100.1), (100.0, 98.0, 97.0, 96.5), (100.0, 99.0, 103.0, 120.0)
@@ -42,7 +43,7 @@ def answers(
         if leak is not None
     ]
     return {
-        "extrapolation": {**result.json(), "sentence": result.sentence},
+        "extrapolation": result,
         "damage": [change * 0.9, 0.002],
         "cut": {"perplexity": perplexity[0], "change": [0.01, 0.002]},
         "interventions": [
@@ -60,8 +61,8 @@ def record(
     leak: float | None = 0.1,
     noise: float = 0.002,
     gain: float = 0.5,
-) -> dict[str, Any]:
-    """The record of a cell as `run_cell` writes it."""
+) -> Record:
+    """The record of a cell as `run_cell` leaves it."""
     base = cell.settings.length
     draw = np.random.default_rng(cell.seed)
     about = {"verdict": verdict, "leak": leak, "draw": draw}
@@ -78,9 +79,9 @@ def record(
         "trf_of_rows": {"0.1": 4, "0.01": 9},
         "erf": {"0.1": 4, "0.01": 8},
     }
-    return {
+    fields = {
         "version": VERSION,
-        **cell.json(),
+        **dict(cell),
         "training_length": base,
         "lengths": [m * base for m in MULTIPLES],
         "perplexity": {"non-overlapping": list(perplexity), "sliding": [perplexity[0], None, None, perplexity[-1]]},
@@ -93,7 +94,7 @@ def record(
             "segments": 4,
             "lengths": [m * base for m in MULTIPLES],
             **control,
-            "erf": [{"0.1": 4, "0.01": 9}] * 2,
+            "heads": [{"layer": 1, "head": h + 1, **head, "erf": {"0.1": 4, "0.01": 9}} for h in range(2)],
         },
         "receptive": {
             "length": 4,
@@ -115,6 +116,7 @@ def record(
         "seconds": {"training": 1.0, "measuring": 1.0, "processor_training": 1.0, "processor_measuring": 1.0},
         "machine": {"processor": "a processor", "device": "CPU", "cores": 2, "torch": "2", "python": "3"},
     }
+    return Record.model_validate(fields)
 
 
 def study_of(
@@ -131,13 +133,22 @@ def study_of(
 ) -> Study:
     """A study whose models have these perplexities at 1x, 2x, 4x and 18x, by encoding."""
     plan = make_plan(preset, list(corpora), list(perplexities), seeds, stands_for=stands_for)
-    out.mkdir(parents=True, exist_ok=True)
     plan.save(out)
-    (out / "records").mkdir(exist_ok=True)
     for cell in plan.cells:
         verdict, leak = (verdicts or {}).get(cell.encoding, "converges"), (leaks or {}).get(cell.encoding, 0.1)
-        record_path(out, cell).write_text(json.dumps(record(cell, perplexities[cell.encoding], verdict, leak, **more)))
+        write_record(out, cell.key, record(cell, perplexities[cell.encoding], verdict, leak, **more))
     return collect(plan, out)
 
 
-__all__ = ["FALLING", "LEVEL", "RISING", "TAILS", "record", "study_of"]
+def change(study: Study, edit: Callable[[dict[str, Any], int], None], encodings: Sequence[str] | None = None) -> Study:
+    """The same study with other records: `edit` takes each as JSON, with its number, and changes it in place."""
+    tables = [json.loads(record.model_dump_json()) for record in study.records]
+    for number, fields in enumerate(tables):
+        if encodings is None or fields["encoding"] in encodings:
+            edit(fields, number)
+    records = iter([Record.model_validate(fields) for fields in tables])
+    entries = {key: Entry(*key, tuple(next(records) for _ in old.records)) for key, old in study.entries.items()}
+    return replace(study, entries=entries)
+
+
+__all__ = ["FALLING", "LEVEL", "RISING", "TAILS", "change", "record", "study_of"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records import FALLING, LEVEL, RISING, study_of
+from records import FALLING, LEVEL, RISING, change, study_of
 
-from farfield.study.collected import Study
-from farfield.study.figures import FIGURES, canvas, draw_all
-from farfield.study.figures import curves as figures_curves
-from farfield.study.figures import doses as figures_doses
-from farfield.study.figures import inference as figures_inference
-from farfield.study.figures import theory as figures_theory
-from farfield.study.figures.canvas import label_of, look_of, named, number, percent, write_beside
+from farfield.measure.values import Timing
+from farfield.study.entries import Study
+from farfield.study.figures import FIGURES, canvas, draw_all, field_plots, inference, leak, perplexity_plot
+from farfield.study.figures.canvas import label_of, look_of, write_beside
+from farfield.study.record import Machine, SpeedRecord
 from farfield.theory.figures import look, one_line, plain, style
 
 SHOOTING = (100.0, 150.0, 200.0, 400.0)
@@ -25,14 +24,9 @@ NAMES = [
     "perplexity",
     "dose-response",
     "prediction",
-    "level",
     "inference",
-    "reweighting",
     "receptive-fields",
-    "attention-by-distance",
-    "heat-maps",
     "hypothesis",
-    "partial-sums",
     "fields-compared",
     "training",
 ]
@@ -42,29 +36,22 @@ NAMES = [
 def unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are laid out but not written, where only what they say counts."""
 
-    def laid_out(figure: Any, folder: Path, name: str, title: str, caption: str) -> canvas.Figure:
-        figure.draw_without_rendering()
-        return canvas.Figure(name, title, caption, (folder / f"{name}.svg",), folder / f"{name}-narrow.svg")
-
-    for module in ("by_head", "curves", "doses", "inference", "theory", "training"):
-        monkeypatch.setattr(f"farfield.study.figures.{module}.written", laid_out)
+    monkeypatch.setattr("farfield.study.figures.canvas.save", lambda figure, path: path.write_text(""))
 
 
-def timings(sliding: float = 80.0) -> dict[str, Any]:
+def with_speed(study: Study, sliding: float = 80.0) -> Study:
     rows = []
     for window in (4, 8, 16):
-        for way, seconds, perplexity in (
+        for way, seconds, measured in (
             ("non-overlapping", 0.1, 100.0),
             ("sliding", 0.4, sliding),
             ("windowed", 0.1, 90.0),
         ):
-            rows.append(timing(way, window, seconds, perplexity))
-    rows.append(timing("full", None, 0.1, 79.0))
-    return {"encoding": "alibi", "length": 288, "timings": rows, "relative": {}, "cell": "x"}
-
-
-def timing(way: str, window: int | None, seconds: float, perplexity: float) -> dict[str, Any]:
-    return {"protocol": way, "window": window, "tokens": 100, "seconds": seconds, "perplexity": perplexity}
+            rows.append(Timing(way, window, 100, seconds, measured))
+    rows.append(Timing("full", None, 100, 0.1, 79.0))
+    cell = {name: getattr(study.of_encoding("alibi")[0].first, name) for name in SpeedRecord.__bases__[0].model_fields}
+    about = {"cell": "x", "model": "x", "length": 288, "relative": {}, "timings": rows, "machine": Machine()}
+    return replace(study, speed=SpeedRecord(**cell, **about))
 
 
 def whole(out: Path, **options: Any) -> Study:
@@ -77,17 +64,12 @@ def whole(out: Path, **options: Any) -> Study:
         leaks={"sinusoidal": None, "alibi": 0.01, "type1": 0.05, "inverse": 0.4},
         **options,
     )
-    for entry in study.of_encoding("sinusoidal"):
-        for head in entry.heads():
+
+    def edit(record: dict[str, Any], _: int) -> None:
+        for head in record["heads"]:
             head.update(parameters=None, trf={"0.1": None, "0.01": None}, trf_of_rows={"0.1": None, "0.01": None})
-    return replace(study, speed=timings())
 
-
-def change(study: Study, encoding: str, edit: Callable[[dict[str, Any]], None]) -> Study:
-    for entry in study.of_encoding(encoding):
-        for record in entry.records:
-            edit(record)
-    return study
+    return with_speed(change(study, edit, ["sinusoidal"]))
 
 
 def words(path: Path) -> list[str]:
@@ -95,26 +77,33 @@ def words(path: Path) -> list[str]:
     return ["".join(element.itertext()) for element in ElementTree.parse(path).iter() if element.tag.endswith("}text")]
 
 
-def test_all_figures_are_drawn_in_order_as_png_svg_and_pdf_and_for_a_phone(tmp_path: Path) -> None:
-    said: list[str] = []
-    drawn = draw_all(whole(tmp_path / "study", seeds=2), tmp_path / "new" / "figures", said.append)
-    assert [figure.name for figure in drawn] == NAMES
-    assert len(said) == len(FIGURES)
-    for figure in drawn:
-        pdf, png, svg = sorted(figure.paths)
-        assert [p.name for p in (pdf, png, svg)] == [f"{figure.name}.{kind}" for kind in ("pdf", "png", "svg")]
-        assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-        assert pdf.read_bytes()[:5] == b"%PDF-"
-        sizes = []
-        for path in (svg, figure.narrow):
-            root = ElementTree.parse(path).getroot()
-            assert root.tag.endswith("}svg")
-            sizes.append(float(root.get("width").removesuffix("pt")))
-        assert sizes[1] <= 4.4 * 72  # one panel a row
-        assert figure.title
-        assert figure.caption.endswith(".")
-        assert ". " not in figure.caption  # one sentence
-        assert "nan" not in figure.caption.split()
+def test_all_figures_are_drawn_in_order_as_svg_and_if_wanted_as_pdf(tmp_path: Path) -> None:
+    study = whole(tmp_path / "study", seeds=2)
+    for pdf in (False, True):
+        folder = tmp_path / f"figures-{pdf}"
+        drawn = draw_all(study, folder, pdf=pdf)
+        assert [figure.name for figure in drawn] == NAMES
+        assert len(drawn) == len(FIGURES)
+        kinds = (".pdf", ".svg") if pdf else (".svg",)
+        assert sorted(path.name for path in folder.iterdir()) == sorted(name + kind for name in NAMES for kind in kinds)
+        for figure in drawn:
+            assert ElementTree.parse(folder / f"{figure.name}.svg").getroot().tag.endswith("}svg")
+            if pdf:
+                assert (folder / f"{figure.name}.pdf").read_bytes()[:5] == b"%PDF-"
+            assert figure.title
+            assert figure.caption.endswith(".")
+            assert ". " not in figure.caption  # one sentence
+            assert "nan" not in figure.caption.split()
+
+
+def test_the_places_of_curves_are_short_and_texts_are_whole(tmp_path: Path) -> None:
+    formula = "log(exp(-k*t) + 0.000001)"
+    canvas.draw(perplexity_plot.perplexity_curves, study_of(tmp_path / "study", {formula: LEVEL}), tmp_path)
+    assert formula in words(tmp_path / "perplexity.svg")
+    drawn = (tmp_path / "perplexity.svg").read_text()
+    places = re.findall(r' (?:d|x|y)="([^"]*)"', drawn)
+    assert len(places) > 20
+    assert not [place for place in places if re.search(r"\.\d\d\d", place)]
 
 
 def test_hostile_labels_are_text_and_nothing_else(tmp_path: Path) -> None:
@@ -125,14 +114,14 @@ def test_hostile_labels_are_text_and_nothing_else(tmp_path: Path) -> None:
     study = replace(study, encodings=[*study.encodings, formula], entries={**study.entries, **more.entries})
     seen: list[str] = []
     for figure in draw_all(study, tmp_path / "figures"):
-        svg = next(path for path in figure.paths if path.suffix == ".svg")
+        svg = tmp_path / "figures" / f"{figure.name}.svg"
         assert not [e for e in ElementTree.parse(svg).iter() if e.tag.endswith("script")]
         seen += words(svg)
     assert any("<script>" in text and "…" in text for text in seen)
     assert formula in seen
     assert any(text.strip() == "_hidden" for text in seen)
     short = study_of(tmp_path / "short", {"alibi": LEVEL}, corpora=("$a^$ & $b_$",))
-    drawn = figures_curves.perplexity_curves(short, tmp_path / "figures")
+    drawn = canvas.draw(perplexity_plot.perplexity_curves, short, tmp_path / "figures")
     assert drawn is not None
     assert "$a^$ & $b_$: ours" in words(tmp_path / "figures" / "perplexity.svg")
 
@@ -154,21 +143,13 @@ def test_labels_are_short_and_differ() -> None:
         assert len({look(i)[part] for i in range(12)}) == 12
 
 
-def test_numbers_in_sentences() -> None:
-    assert [number(x) for x in (0.01234, 4.2, 99.96, 1234.5, 9.99e9)] == ["0.0123", "4.2", "100", "1,234", "9.99e+09"]
-    assert [percent(x) for x in (0.0004, 0.123, 0.9999, 4.9)] == ["0.04 %", "12 %", "100 %", "490 %"]
-    assert named(["a"]) == "a"
-    assert named(["a", "b", "c"]) == "a, b and c"
-    assert named(list("abcdef")) == "a, b, c and 3 others"
-
-
-@pytest.mark.parametrize("draw", FIGURES, ids=lambda draw: draw.__name__)
+@pytest.mark.parametrize("make", FIGURES, ids=lambda make: make.__name__)
 @pytest.mark.usefixtures("unwritten")
-def test_captions_follow_the_data(tmp_path: Path, draw: Callable[[Study, Path], Any]) -> None:
+def test_captions_follow_the_data(tmp_path: Path, make: Callable[[Study], Any]) -> None:
     (tmp_path / "f").mkdir()
-    before = draw(whole(tmp_path / "a"), tmp_path / "f").caption
+    before = canvas.draw(make, whole(tmp_path / "a"), tmp_path / "f").caption
 
-    def edit(record: dict[str, Any]) -> None:
+    def edit(record: dict[str, Any], _: int) -> None:
         record["perplexity"]["non-overlapping"] = [100.0, 180.0, 300.0, 700.0]
         for one, top in zip(record["extrapolation"]["lengths"], (0.0, 0.8, 2.0, 6.0), strict=True):
             one.update(change=top, rise=top, answer="rose")
@@ -180,31 +161,28 @@ def test_captions_follow_the_data(tmp_path: Path, draw: Callable[[Study, Path], 
         for head in record["heads"]:
             head.update(parameters={"k": 0.01}, leak=0.9, erf={"0.1": 50, "0.01": 60})
 
-    study = replace(whole(tmp_path / "b"), speed=timings(sliding=60.0))
-    for encoding in ("type1", "inverse"):
-        change(study, encoding, edit)
-    if draw is figures_theory.reweighting:  # it follows the number of heads
-        for record in study.records:
-            record["heads"] = record["heads"][:1]
-    assert draw(study, tmp_path / "f").caption != before
+    study = change(with_speed(whole(tmp_path / "b"), 60.0), edit, ["type1", "inverse"])
+    assert canvas.draw(make, study, tmp_path / "f").caption != before
 
 
 @pytest.mark.usefixtures("unwritten")
 def test_what_captions_say(tmp_path: Path) -> None:
     study = whole(tmp_path / "study")
     said = {figure.name: figure.caption for figure in draw_all(study, tmp_path / "f")}
-    assert "20 % below the 100" in said["inference"]
+    assert "20.0 % below the 100" in said["inference"]
     assert "4 times as long" in said["inference"]
+    assert said["inference"].startswith(
+        "On the first 100 test tokens, with one model (tables of perplexity: 4,000 in 40 "
+    )
+    assert "alibi reads 288 of them at once at 79." in said["inference"]
     assert "sinusoidal ends at 4 times its value at 1x, published 62.5" in said["perplexity"]
     assert "inverse ends at 1.2 times its value at 1x, published 33.7" in said["perplexity"]
     assert "alibi and type1 stay level" in said["perplexity"]
     assert "9 interventions" in said["dose-response"]
-    assert "falls to 0.965 of its value at 1x" in said["level"]
     assert "beyond 14 tokens for alibi" in said["receptive-fields"]  # the smallest j with exp(-j/2) < 0.001
     assert "inverse has no receptive field" in said["receptive-fields"]
     assert "rank correlation of 0.50" in said["prediction"]  # rises 0, 0.1 %, 21 % of leaks 5 %, 1 %, 40 %
     assert "sinusoidal, without a formula, is left out" in said["prediction"]
-    assert "which diverges, by" in said["partial-sums"]
     assert said["hypothesis"] == "Keeping only the last 4 tokens changes an attention output by 0.1 for sinusoidal."
 
 
@@ -213,47 +191,45 @@ def test_nothing_is_drawn_from_nothing(tmp_path: Path) -> None:
     bare = whole(tmp_path / "bare")
     only = replace(bare, encodings=["sinusoidal"], speed=None)
     only = replace(only, entries={key: entry for key, entry in bare.entries.items() if key[1] == "sinusoidal"})
-    for record in only.records:
-        record.update(training=[], receptive={}, truncation={"windows": "no"})
+
+    def empty(record: dict[str, Any], _: int) -> None:
+        record["training"] = []
+        record["truncation"].update({name: [] for name in ("windows", "delta", "lost", "sharper", "paper")})
+
+    only = change(only, empty)
     assert [figure.name for figure in draw_all(only, tmp_path)] == ["perplexity"]
-    assert (
-        figures_inference.ways_of_inference(replace(bare, speed={"timings": [{"window": "x"}, 3, None]}), tmp_path)
-        is None
-    )
-    assert figures_doses.dose_response(only, tmp_path) is None
+    assert bare.speed is not None
+    full = bare.speed.model_copy(update={"timings": bare.speed.timings[-1:]})
+    assert inference.ways_of_inference(replace(bare, speed=full)) is None
+    assert leak.dose_response(only) is None
 
 
 def test_ours_and_the_published_curves_have_one_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = []
 
-    def look_at(figure: Any, *more: Any) -> None:
+    def look_at(figure: Any, path: Path) -> None:
+        path.write_text("")
         limits.extend(axes.get_ylim() for axes in figure.axes)
 
-    monkeypatch.setattr(figures_curves, "written", look_at)
-    figures_curves.perplexity_curves(whole(tmp_path / "a"), tmp_path)
+    monkeypatch.setattr(canvas, "save", look_at)
+    canvas.draw(perplexity_plot.perplexity_curves, whole(tmp_path / "a"), tmp_path)
     assert len(limits) == 2
     assert limits[0] == limits[1]
     assert limits[0][1] > 62.5  # the paper's sinusoidal on github is in it
     limits.clear()
-    figures_curves.perplexity_curves(whole(tmp_path / "b", corpora=("letters",)), tmp_path)
+    canvas.draw(perplexity_plot.perplexity_curves, whole(tmp_path / "b", corpora=("letters",)), tmp_path)
     assert len(limits) == 1  # nothing is published for it
-
-
-def test_how_windows_read_is_drawn(tmp_path: Path) -> None:
-    figures_inference.ways_of_inference(whole(tmp_path / "s"), tmp_path)
-    assert {"sliding window", "non-overlapping windows", "scored", "read again", "not seen"} <= set(
-        words(tmp_path / "inference.svg")
-    )
 
 
 def test_every_model_has_a_line_of_doses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = []
 
-    def look_at(figure: Any, *more: Any) -> None:
+    def look_at(figure: Any, path: Path) -> None:
+        path.write_text("")
         lines.extend(line.get_xydata() for line in figure.axes[0].lines if len(line.get_xdata()) > 2)
 
-    monkeypatch.setattr(figures_doses, "written", look_at)
-    figures_doses.dose_response(whole(tmp_path / "s", seeds=2), tmp_path)
+    monkeypatch.setattr(canvas, "save", look_at)
+    canvas.draw(leak.dose_response, whole(tmp_path / "s", seeds=2), tmp_path)
     assert len(lines) == 3 * 2  # encodings with a formula, seeds
     for points in lines:
         assert (points[1:, 0] >= points[:-1, 0]).all()  # by leak
@@ -262,30 +238,27 @@ def test_every_model_has_a_line_of_doses(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("unwritten")
 def test_numbers_that_are_missing_leave_gaps(tmp_path: Path) -> None:
-    def edit(record: dict[str, Any]) -> None:
-        record["perplexity"]["non-overlapping"][-1] = None
-        record["truncation"]["delta"] = [1.0, None, 0.0]
+    def edit(record: dict[str, Any], _: int) -> None:
+        record["perplexity"]["non-overlapping"][1] = None
+        record["truncation"]["delta"] = [1.0, 0.0, 0.0]
 
-    study = change(whole(tmp_path / "study"), "inverse", edit)
+    study = change(whole(tmp_path / "study"), edit, ["inverse"])
     assert [figure.name for figure in draw_all(study, tmp_path)] == NAMES
 
 
 def test_heads_with_other_parameters_than_the_formula_are_left_out(tmp_path: Path) -> None:
     study = whole(tmp_path / "study")
-    assert len(figures_theory.heads_of(study, "alibi")) == 2
-    change(study, "alibi", lambda record: record["heads"][0].update(parameters={"q": 1.0}))
-    change(study, "type1", lambda record: record["heads"][0].update(parameters={"k": "no number"}))
-    assert len(figures_theory.heads_of(study, "alibi")) == 1
-    assert len(figures_theory.heads_of(study, "type1")) == 1
+    assert len(field_plots.heads_of(study, "alibi")) == 2
+    study = change(study, lambda record, _: record["heads"][0].update(parameters={"q": 1.0}), ["alibi"])
+    assert len(field_plots.heads_of(study, "alibi")) == 1
 
 
-def test_weights_and_sums_are_those_of_the_formula(tmp_path: Path) -> None:
+def test_weights_and_fields_are_those_of_the_formula(tmp_path: Path) -> None:
     study = whole(tmp_path / "study")
-    _, alibi = figures_theory.heads_of(study, "alibi")[0]
-    assert figures_theory.weights(alibi, 3).tolist() == pytest.approx([1, 0.60653066, 0.36787944])
-    assert figures_theory._mean_sums([alibi])[-1] == pytest.approx(1 / (1 - 0.60653066))
-    assert figures_theory._trf_curve([alibi])[:3] == [(0.5, 2.0), (0.2, 4.0), (0.1, 5.0)]
-    assert figures_theory._trf_curve([figures_theory.heads_of(study, "inverse")[0][1]]) == []
+    _, alibi = field_plots.heads_of(study, "alibi")[0]
+    assert field_plots.weights(alibi, 3).tolist() == pytest.approx([1, 0.60653066, 0.36787944])
+    assert field_plots._trf_curve([alibi])[:3] == [(0.5, 2.0), (0.2, 4.0), (0.1, 5.0)]
+    assert field_plots._trf_curve([field_plots.heads_of(study, "inverse")[0][1]]) == []
 
 
 def test_texts_beside_points_do_not_overlap() -> None:

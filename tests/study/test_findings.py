@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
-from records import FALLING, LEVEL, RISING, study_of
+from records import FALLING, LEVEL, RISING, change, study_of
 
-from farfield.study.collected import collect
-from farfield.study.evidence import Evidence, known_before_training, paper_leak
+from farfield.measure.statistics import rank_correlation
+from farfield.study.entries import collect
+from farfield.study.evidence import Evidence, by_leak, correlated, known_before_training, paper_leak
 from farfield.study.findings import findings, joint_answer, statement, take_home, too_small
 from farfield.study.plan import make_plan, read_plan
 from farfield.study.report import render, section
@@ -80,12 +82,16 @@ def test_the_leak_is_correlated_with_the_rise_and_has_an_interval(tmp_path):
 def test_a_control_without_ranks_is_still_said_by_its_size(tmp_path):
     """Untrained networks that do not rise at all have no rank correlation, and the sentence stands without it."""
     study = study_of(tmp_path, CURVES, verdicts=VERDICTS, leaks=LEAKS)
-    assert "Untrained, the same networks rise by at most 0.0 % (rank correlation" in said(study)
-    for entry in study.entries.values():
-        for record in entry.records:
-            for length in record["control"]["extrapolation"]["lengths"]:
-                length["rise"] = 0.0
-    assert "Untrained, the same networks rise by at most 0.0 %. The leak is known" in said(study)
+    assert "Untrained, the same networks rise by at most 0.004 % (rank correlation" in said(study)
+
+    def edit(record, _):
+        for length in record["control"]["extrapolation"]["lengths"]:
+            length["rise"] = 0.0
+
+    assert (
+        "the same networks rise by at most 0.0 % (on 4 of the 40 segments of text, at 4 of the 4 lengths). The leak"
+        in said(change(study, edit))
+    )
 
 
 def test_models_of_one_encoding_are_one_observation(tmp_path):
@@ -105,7 +111,69 @@ def test_interventions_are_set_against_the_leak_and_the_verdict(tmp_path):
     assert trained.seen == pytest.approx(study.entry("python", "inverse").relative[-1] / 1.01 - 1)  # a cut leaves 1 %
     assert evidence.dose.value > 0
     assert "15 interventions" in take_home(study, evidence)
-    assert all(abs(p.control) < 0.011 for p in evidence.interventions)
+    assert all(abs(p.seen) < 0.011 for p in evidence.control.interventions)
+    rank = correlated(evidence.control.interventions, by_leak)
+    sample = "on 4 of the 40 segments of text, at 4 of the 4 lengths"
+    assert f"(rank correlation {rank.value:.2f} with their own leak; {sample})" in said(study)
+
+
+def test_each_network_is_set_against_its_own_parameters(tmp_path):
+    """Trained heads whose TRF is their ERF, and an untrained network with other parameters whose TRF is its ERF too.
+
+    Every number of the control is the reverse of the trained one: a mixture of the two would turn a correlation round.
+    """
+    study = study_of(tmp_path, CURVES, verdicts=VERDICTS, leaks=LEAKS)
+    count = len(study.records)
+
+    def edit(record, i):
+        for network, place in ((record, i), (record["control"], count - i)):
+            network["extrapolation"]["lengths"][-1]["rise"] = 0.1 * place
+            for head in network["heads"]:
+                head.update(leak=0.1 * place, trf_of_rows={"0.1": 4, "0.01": 5 + place})
+                head["erf"] = {"0.1": 4, "0.01": 5 + place}
+            for j, one in enumerate(network["interventions"]):
+                one.update(leak=0.1 * place + 0.01 * j, change=[0.1 * place + 0.01 * j, 0.0])
+
+    evidence = Evidence(change(study, edit))
+    sides = [(one.models, one.interventions, one.heads()) for one in (evidence, evidence.control)]
+    for trained, untrained in zip(*sides, strict=True):
+        assert correlated(trained, by_leak).value == pytest.approx(1)
+        assert correlated(untrained, by_leak).value == pytest.approx(1)
+        for value in ("predicted", "seen"):
+            across = [(getattr(a, value), getattr(b, value)) for a, b in zip(trained, untrained, strict=True)]
+            assert rank_correlation(*zip(*across, strict=True)) < -0.5
+    assert [p.predicted for p in evidence.control.models] == pytest.approx([0.1 * (count - i) for i in range(count)])
+
+
+def test_what_training_does_to_the_fields_is_said_as_it_is(tmp_path):
+    """Untrained ERFs that follow the TRF and trained ones that do not; of an encoding that learns its own number."""
+    curves = {**dict.fromkeys(NAMES, LEVEL), "kerple-log": LEVEL}
+
+    def edit(record, i):
+        learns = record["encoding"] == "kerple-log"
+        for j, (own, first) in enumerate(zip(record["heads"], record["control"]["heads"], strict=True)):
+            trf, start = 10 + 2 * i + j + 100 * learns, 50 + 2 * i + j
+            own.update(trf_of_rows={"0.1": 4, "0.01": trf}, erf={"0.1": 4, "0.01": trf if learns else 40 - i * j})
+            first.update(trf_of_rows={"0.1": 4, "0.01": start}, erf={"0.1": 4, "0.01": start})
+
+    study = change(study_of(tmp_path, curves, seeds=2), edit)
+    text = Evidence(study).fields_text
+    numbers = re.fullmatch(
+        r"training takes the rank correlation of TRF and ERF from 1\.00 to (-?0\.\d\d) \(.*\), of encodings that learn "
+        r"no parameter from 1\.00 to (-?0\.\d\d) \(.*\): it weakens what the bias does by itself",
+        text,
+    )
+    assert numbers is not None, text
+    assert float(numbers[2]) < float(numbers[1]) < 1
+    assert text in said(study)
+
+    def follow(record, _):
+        for own in record["heads"]:
+            own["erf"] = own["trf_of_rows"]
+
+    text = Evidence(change(study, follow)).fields_text
+    assert "from 1.00 to 1.00" in text
+    assert text.endswith("it keeps what the bias does by itself")
 
 
 def test_a_study_that_is_too_small_says_so_and_ticks_nothing(tmp_path):
@@ -126,7 +194,7 @@ def test_a_study_that_is_too_small_says_so_and_ticks_nothing(tmp_path):
         assert "✓" not in page
         assert take_home(study, Evidence(study)) == "This study is too small to tell anything."
     few = study_of(tmp_path / "few", CURVES, verdicts=VERDICTS, leaks=LEAKS)
-    few.records[0]["test"]["segments"] = 12
+    few = change(few, lambda record, i: record["test"].update(segments=12 if i == 0 else 40))
     assert "12 segments" in too_small(few)[0]
 
 
@@ -156,9 +224,13 @@ def test_seeds_are_a_second_level_of_error(tmp_path):
 
 def test_fields_are_no_evidence(tmp_path):
     study = study_of(tmp_path, CURVES, verdicts=VERDICTS, leaks=LEAKS)
-    for i, record in enumerate(study.records):  # heads that differ, so that there is a correlation
+
+    def edit(record, i):  # heads that differ, so that there is a correlation
         for j, head in enumerate(record["heads"]):
-            head.update(trf_of_rows={"0.1": 4, "0.01": 5 + i}, erf={"0.1": 4, "0.01": 5 + i + j})
+            for one in (head, record["control"]["heads"][j]):
+                one.update(trf_of_rows={"0.1": 4, "0.01": 5 + i}, erf={"0.1": 4, "0.01": 5 + i + j})
+
+    study = change(study, edit)
     text = next(f for f in findings(study, Evidence(study)) if "receptive fields" in f.text)
     assert "1 by construction" in text.text
     assert text.holds is None
@@ -187,7 +259,7 @@ def test_what_is_missing_is_named_and_damage_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change",
+    "other",
     [
         {"lengths": [16, 17, 18]},
         {"perplexity": "none"},
@@ -198,10 +270,10 @@ def test_what_is_missing_is_named_and_damage_is_missing(tmp_path):
         {"heads": [{}]},
     ],
 )
-def test_a_record_without_what_is_read_from_it_is_missing(tmp_path, change):
+def test_a_record_without_what_is_read_from_it_is_missing(tmp_path, other):
     study_of(tmp_path, {"alibi": LEVEL, "type1": LEVEL})
     path = next((tmp_path / "records").glob("*type1*"))
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), **other}))
     assert collect(read_plan(tmp_path), tmp_path).missing == ["python, type1, seed 0"]
 
 
@@ -218,26 +290,34 @@ def test_a_record_of_other_settings_is_not_taken(tmp_path):
 def test_the_report_shows_what_each_head_learned_and_what_k_is(tmp_path):
     study = study_of(tmp_path, {"alibi": LEVEL, "kerple-log": LEVEL})
     alibi, kerple = (section(study, name) for name in ("alibi", "kerple-log"))
-    assert alibi.slopes == "k: ALiBi's slopes, 1/4 ... 1/256"
+    assert alibi.about["slopes"] == "k: ALiBi's slopes, 1/4 ... 1/256"
     assert alibi.learned == []
-    assert kerple.slopes == ""
+    assert "slopes" not in kerple.about
     assert kerple.learned == []  # these records lack its values
-    for entry in study.of_encoding("kerple-log"):
-        for head in entry.records[0]["heads"]:
-            head["parameters"] = {"p": 1.5, "a": 0.25}
+
+    def learned(*values):
+        def edit(record, _):
+            heads = [{**head, "layer": layer} for layer in range(1, len(values) // 2 + 1) for head in record["heads"]]
+            record["heads"] = [
+                {**head, "parameters": {"p": 1.5, "a": a}} for head, a in zip(heads, values, strict=True)
+            ]
+            record["control"]["heads"] = record["heads"]
+
+        return change(study, edit, ["kerple-log"])
+
+    study = learned(0.25, 0.25)
     names, *rows = section(study, "kerple-log").learned
     assert names == ["layer", "head", "p", "a", "verdict"]
     assert rows[1] == ["1", "2", "1.5", "0.25", "converges"]
-    heads = study.of_encoding("kerple-log")[0].records[0]["heads"]
-    heads += [{**head, "layer": 2} for head in heads]
-    assert [row[:2] for row in section(study, "kerple-log").learned[1:]] == [["1, 2", "1"], ["1, 2", "2"]]
-    heads[-1]["parameters"] = {"p": 1.5, "a": 0.5}
-    assert [row[:2] for row in section(study, "kerple-log").learned[1:]] == [
+    both = section(learned(0.25, 0.25, 0.25, 0.25), "kerple-log").learned
+    assert [row[:2] for row in both[1:]] == [["1, 2", "1"], ["1, 2", "2"]]
+    assert [row[:2] for row in section(learned(0.25, 0.25, 0.25, 0.5), "kerple-log").learned[1:]] == [
         ["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"],
     ]  # fmt: skip
     entry = study.of_encoding("alibi")[0]
     assert known_before_training(entry)
-    entry.records[0]["settings"]["parameters"] = {"k": {"start": [0, 1]}}
+    study = change(study, lambda record, _: record["settings"].update(parameters={"k": {"start": [0, 1]}}), ["alibi"])
+    entry = study.of_encoding("alibi")[0]
     assert not known_before_training(entry)
     assert section(study, "alibi").learned[0] == ["layer", "head", "k", "verdict"]
-    assert section(study, "alibi").slopes == ""
+    assert "slopes" not in section(study, "alibi").about

@@ -7,12 +7,11 @@ import io
 import re
 
 import pytest
-from records import FALLING, LEVEL, RISING, study_of
+from records import FALLING, LEVEL, RISING, change, study_of
 
-from farfield.study import escaping
 from farfield.study.published import published
-from farfield.study.table import Table, as_latex
-from farfield.study.tables import all_tables, save_observations
+from farfield.study.tables import all_tables, observations, save_tables
+from farfield.table import as_latex
 
 
 @pytest.fixture
@@ -78,7 +77,7 @@ def test_published_perplexities_stand_beside_ours_where_that_was_declared(tmp_pa
     told = study_of(tmp_path / "b", {"alibi": LEVEL}, corpora=[str(folder)], stands_for={"wikitext-103": str(folder)})
     assert of(told, "sufficiency-mynotebooks-published")["9,216 (18x)"] == ["22.12"]
     python = study_of(tmp_path / "c", {"alibi": LEVEL})
-    assert python.of_encoding("alibi")[0].stands_for == "github"
+    assert python.of_encoding("alibi")[0].first.stands_for == "github"
 
 
 def test_configurations_stand_beside_the_papers_and_credit_it_with_nothing_else(study):
@@ -93,8 +92,18 @@ def test_configurations_stand_beside_the_papers_and_credit_it_with_nothing_else(
         assert rows[name][0] != "not stated"
 
 
-def test_observations_are_tidy(study, tmp_path):
-    rows = list(csv.DictReader(io.StringIO(save_observations(study, tmp_path).read_text())))
+def test_each_table_is_a_file_of_csv_and_all_are_one_of_markdown_and_latex(study, tmp_path):
+    tables = save_tables(study, tmp_path / "tables")
+    files = {path.name: path.read_text() for path in (tmp_path / "tables").iterdir()}
+    assert files.keys() == {f"{table.name}.csv" for table in tables} | {"tables.md", "tables.tex", "observations.csv"}
+    assert files["far-field.csv"].startswith("encoding,TRF(0.01),")
+    for table in tables:
+        assert table.markdown() in files["tables.md"]
+        assert table.latex() in files["tables.tex"]
+
+
+def test_observations_are_tidy(study):
+    rows = list(csv.DictReader(io.StringIO(observations(study).csv())))
     assert len({tuple(row.items()) for row in rows}) == len(rows)  # each once
     plain = [r for r in rows if r["protocol"] == "non-overlapping"]
     assert len(plain) == 3 * 2 * 4  # encodings, seeds, lengths
@@ -103,6 +112,16 @@ def test_observations_are_tidy(study, tmp_path):
     assert float(one["change_against_1x"]) == pytest.approx(0.2)
     assert {r["model"] for r in rows if r["protocol"] == "intervention"} == {"trained", "untrained"}
     assert {r["stands_for"] for r in rows} == {"github"}
+
+
+def test_a_leak_that_is_not_known_is_not_that_of_another_tail(study):
+    """Where the leak as trained is not known, the first intervention is a cut, whose leak is 0."""
+
+    def edit(record, _):
+        record["interventions"] = [one for one in record["interventions"] if one["tail"] != "as trained"]
+
+    rows = csv.DictReader(io.StringIO(observations(change(study, edit)).csv()))
+    assert {(r["leak"], r["verdict"]) for r in rows if r["protocol"] == "non-overlapping"} == {("", "")}
 
 
 def test_latex_is_mathematics_and_has_at_most_eight_columns(tmp_path):
@@ -124,36 +143,3 @@ def test_latex_is_mathematics_and_has_at_most_eight_columns(tmp_path):
     assert [as_latex(x) for x in ("1e-08", "50,265", "0.9, 0.98", "5e-4", "1 of 2", "")] == [
         "$10^{-8}$", "$50{,}265$", "$0.9$, $0.98$", r"$5 \cdot 10^{-4}$", "1 of 2", "",
     ]  # fmt: skip
-
-
-HOSTILE = [
-    "=cmd|' /C calc'!A0",
-    "-2*log(t+1)",
-    "<script>alert(1)</script>",
-    "a|b\nc",
-    "$x^2_1 & 5% #1 {~}\\",
-    "\x1b[31mred",
-]
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_text_stays_text(text):
-    table = Table("name", "title", text, ("encoding", "value"), ((text, "-1.5"),))
-    cells = list(csv.reader(io.StringIO(table.csv())))[1]
-    assert not cells[0].startswith(("=", "+", "-", "@"))
-    assert cells[1] == "-1.5"  # a number stays one
-    markdown = table.markdown()
-    rows = [line for line in markdown.splitlines() if line.startswith("|")]
-    assert len(rows) == 3
-    bare = rows[2].replace("\\\\", "").replace("\\|", "")
-    assert bare.count("|") == 3
-    assert "<" not in markdown.replace("\\<", "")
-    latex = table.latex().replace("$-1.5$", "")
-    for sign in "#$%^_~":
-        assert sign not in latex.replace("\\" + sign, "")
-    assert "\x1b" not in table.csv() + markdown + latex
-    assert all(ord(c) >= 32 for c in escaping.plain(text))
-
-
-def test_long_names_are_shortened():
-    assert len(escaping.short("-t" * 1000)) == escaping.LONGEST

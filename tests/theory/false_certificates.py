@@ -12,6 +12,31 @@ from fractions import Fraction
 import disguised
 import mpmath
 
+from farfield.theory.checker.claims import Claim, PartClaim, SumClaim, read
+from farfield.theory.checker.examination import RefusedError, _logic
+
+
+def claims_in(certificate):
+    """The explicit inequalities of a certificate."""
+    if isinstance(certificate, Claim):
+        yield certificate
+        return
+    parts = certificate.parts if isinstance(certificate, SumClaim) else ()
+    parts = (certificate.part,) if isinstance(certificate, PartClaim) else parts or certificate.classes
+    for part in parts:
+        yield from claims_in(part) if part is not None else ()
+
+
+def proves(certificate):
+    """The verdict that follows if the claims are true, or None if nothing does."""
+    certificate = read(certificate)
+    try:
+        for claim in claims_in(certificate):
+            _logic(claim)
+    except RefusedError:
+        return None
+    return certificate.proves
+
 
 @dataclass(frozen=True)
 class FalseCertificate:

@@ -24,7 +24,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "a condition": lambda: ff.check("-wwb*t - r*log(t + 1)"),
     "no verdict": lambda: ff.check("rope"),
     "undecided": lambda: ff.check("-(1 + sin(t))*log(t + 1)"),
-    "a class": lambda: ff.check("-t/16 + between(-1, 1)"),
+    "a bounded family": lambda: ff.check("upper: -t/16 + 1; lower: -t/16 - 1"),
     "fields": lambda: ff.trf("type1", ["0.1", "1e-6"], parameters=K),
     "a comparison": lambda: ff.compare("alibi", "type1", parameters=K),
     "an inspection": lambda: ff.inspect(CONFIG, name="<b>mine</b>"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farfield.training.progress import Pace, ProgressBar, duration
+from farfield.training.reporting import Pace, ProgressBar, duration
 from farfield.training.settings import Settings
 
 

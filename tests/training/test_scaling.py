@@ -20,7 +20,6 @@ from farfield.training.scaling import (
     decoding_seconds,
     mean_keys,
     parameters,
-    total,
     training_cost,
     training_flops,
     training_memory,
@@ -145,7 +144,7 @@ def test_hours_and_dollars_follow_from_the_arithmetic() -> None:
 def test_costs_add_up() -> None:
     one = training_cost(SMALL)
     large = training_cost(PAPER)
-    both = total([3 * one, large])
+    both = 3 * one + large
     assert both.flops == pytest.approx(3 * one.flops + large.flops)
     assert both.dollars == pytest.approx(3 * one.dollars + large.dollars)
     assert both.memory_bytes == large.memory_bytes

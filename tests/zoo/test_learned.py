@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farfield import Encoding, check, zoo
+from farfield import Encoding, check, model_reach, zoo
 from farfield.cli import main
-from farfield.zoo.head_parameters import chosen_parameters, said_slopes, slope_values
-from farfield.zoo.learned import Learned, learned, learned_parameters
+from farfield.zoo.encoding import choose_parameters, slope_values, slopes_sentence
+from farfield.zoo.learned import Learned, learned_parameters, learned_rule
 
 numbers = st.floats(-100, 100)
 
@@ -30,7 +30,7 @@ def test_the_spelling_of_the_help():
      ("1:2 in 0.5:inf", (0.5, None)), ("-3:-1", (None, 0))],
 )  # fmt: skip
 def test_without_bounds_a_range_on_one_side_of_zero_stays_there(text, bounds):
-    rule = learned("a", text)
+    rule = learned_rule("a", text)
     assert (rule.least, rule.most) == bounds
 
 
@@ -38,8 +38,8 @@ def test_without_bounds_a_range_on_one_side_of_zero_stays_there(text, bounds):
 def test_what_is_spelled_is_read_again(start, below, above):
     least, most = None if below is None else start[0] - below, None if above is None else start[1] + above
     rule = Learned((start[0], start[1]), least, most, True)
-    assert learned_parameters(rule.spelled("a_1")) == {"a_1": rule}
-    assert learned("a_1", rule.json()) == rule
+    assert learned_parameters(rule.spell("a_1")) == {"a_1": rule}
+    assert learned_rule("a_1", rule.json()) == rule
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_mistake_in_what_is_learned_is_one_sentence(text, words):
 )  # fmt: skip
 def test_a_table_of_a_configuration_is_untrusted(table):
     with pytest.raises(ValueError, match="a"):
-        learned("a", table)
+        learned_rule("a", table)
 
 
 def test_an_encoding_that_learns_is_a_first_class_citizen():
@@ -78,7 +78,7 @@ def test_an_encoding_that_learns_is_a_first_class_citizen():
     assert text == "-a*k*log(1 + p*t)"
     assert table["a"] == {"start": [0, 2], "least": 0, "most": None, "spread": True}
     assert check(Encoding("-a*log(1 + p*t)", learn="a=0:2, p=1:2")).condition.startswith("converges if and only if")
-    assert Encoding("alibi", learn="k=0:1").written() == ("-k*t", {"k": learned("k", "0:1").json()})
+    assert Encoding("alibi", learn="k=0:1").written() == ("-k*t", {"k": learned_rule("k", "0:1").json()})
     assert zoo.find("type1").written() == ("type1", {})
     with pytest.raises(ValueError, match="register"):
         Encoding("own", "-w*t", (zoo.Parameter("w", "", zoo.Fixed(lambda width: width, "width")),)).written()
@@ -88,16 +88,16 @@ def test_an_encoding_that_learns_is_a_first_class_citizen():
 
 def test_slopes_are_said_and_chosen():
     alibi, typed = zoo.find("alibi"), zoo.find("-a*k*t")
-    assert said_slopes(alibi, 8) == "k: ALiBi's slopes, 1/2 ... 1/256"
-    assert said_slopes(typed, 12).startswith("k: ALiBi's slopes, 2**(-1/2) ... 1/256")
-    assert said_slopes(typed, 8, {"k": 1}) == said_slopes(zoo.find("-t"), 8) == ""
-    assert said_slopes(Encoding("-k*t", learn="k=0:1"), 8) == ""
+    assert slopes_sentence(alibi, 8) == "k: ALiBi's slopes, 1/2 ... 1/256"
+    assert slopes_sentence(typed, 12).startswith("k: ALiBi's slopes, 2**(-1/2) ... 1/256")
+    assert slopes_sentence(typed, 8, {"k": 1}) == slopes_sentence(zoo.find("-t"), 8) == ""
+    assert slopes_sentence(Encoding("-k*t", learn="k=0:1"), 8) == ""
     assert slope_values("alibi", 4) is None
     assert slope_values("1/2, 0.25", 2) == ["1/2", "0.25"]
     assert slope_values("0.3", 2) == "0.3"
     assert slope_values("learned", 2)["values"] == [1 / 16, 1 / 256]
-    assert chosen_parameters(typed, 2, {"a": "1"}, None, "learned")["k"]["least"] == 0
-    assert chosen_parameters(typed, 2, {}, "a=0:1", "alibi") == {"a": learned("a", "0:1").json()}
+    assert choose_parameters(typed, 2, {"a": "1"}, None, "learned")["k"]["least"] == 0
+    assert choose_parameters(typed, 2, {}, "a=0:1", "alibi") == {"a": learned_rule("a", "0:1").json()}
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_slopes_are_said_and_chosen():
 )  # fmt: skip
 def test_a_mistake_in_the_choice_is_one_sentence(given, learn, slopes, words):
     with pytest.raises(ValueError, match=words):
-        chosen_parameters(zoo.find("-a*k*t"), 2, given, learn, slopes)
+        choose_parameters(zoo.find("-a*k*t"), 2, given, learn, slopes)
     with pytest.raises(ValueError, match="no parameter 'k'"):
-        chosen_parameters(zoo.find("-2*log(t + 1)"), 2, {}, None, "learned")
+        choose_parameters(zoo.find("-2*log(t + 1)"), 2, {}, None, "learned")
 
 
 def shown(capsys, *words):
@@ -122,9 +122,15 @@ def shown(capsys, *words):
 
 
 def test_check_with_slopes_of_ones_own(capsys):
-    some = "--slopes", "1/2,-1", "--epsilon", "0.1"
+    some = "--set", "k=1/2,-1", "--epsilon", "0.1"
     first, second = json.loads(shown(capsys, "check", "weight: exp(-k*t)", *some, "--json"))["heads"]
     assert (first["parameters"], first["verdict"]) == ({"k": "1/2"}, "converges")
     assert (second["parameters"], second["verdict"]) == ({"k": "-1"}, "diverges")
     assert "k: ALiBi's slopes, 1/4 ... 1/256" in shown(capsys, "check", "-k*t", "--heads", "4", "--epsilon", "0.1")
     assert "ALiBi" not in shown(capsys, "check", "-k*t", *some)
+    layers = json.loads(shown(capsys, "check", "-k*t", "--set", "k=1/2,1/9", "--layers", "3", "--json"))["model"]
+    assert layers["tokens"] == str(model_reach("-k*t", "0.01", 3, parameters={"k": ["1/2", "1/9"]}).tokens)
+    nested = json.loads(shown(capsys, "check", "-k*t", "--set", "k=max(1/4, min(1/2, 3)),1", "--json"))["heads"]
+    assert [head["trf"] for head in nested] == [
+        json.loads(shown(capsys, "check", "-k*t", "--set", f"k={k}", "--json"))["trf"] for k in ("1/2", "1")
+    ]

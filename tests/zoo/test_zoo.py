@@ -209,7 +209,7 @@ def test_one_place_knows_how_a_head_gets_its_parameters():
 # ------------------------------------------------------------------------------------------------- others' encodings
 @pytest.fixture
 def own_zoo(monkeypatch):
-    monkeypatch.setattr(zoo.ENCODINGS, "_known", dict(zoo.ENCODINGS._known))
+    monkeypatch.setattr(zoo.ENCODINGS, "_encodings", dict(zoo.ENCODINGS._encodings))
 
 
 @pytest.mark.usefixtures("own_zoo")
@@ -229,7 +229,7 @@ def test_a_registered_encoding_works_like_a_named_one():
     [
         (zoo.Encoding("alibi", "-t"), "there is an encoding 'alibi' already"),
         (zoo.Encoding("type1-paper", "-t"), "already"),
-        (zoo.Encoding("mine", "-t^2"), "not a power"),
+        (zoo.Encoding("mine", "-t^2"), r"write '\*\*'"),
         (zoo.Encoding("mine", ""), "empty"),
         (zoo.Encoding("My Own", "-t"), "a-z, 0-9 and hyphens"),
         (zoo.Encoding("-t", "-t"), "a-z, 0-9 and hyphens"),
@@ -286,3 +286,9 @@ def test_a_broken_package_does_no_harm(tmp_path):
     assert "type1" in listed.stdout
     for said in ("'bad' of broken was left out", "'taken' of broken was left out", "'gone' of broken was left out"):
         assert said in listed.stderr
+
+
+def test_what_is_assumed_is_added_to_what_an_encoding_assumes_itself():
+    mine = farfield.Encoding("mine", "-(t/s)**p", assume="s > 0")
+    assert str(farfield.check(mine.assuming("p > 0")).condition) == "converges for every s > 0, p > 0"
+    assert mine.assuming(None) is mine

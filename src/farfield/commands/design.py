@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
 from farfield.commands.options import Json, SetParameters, Whole, WholeOrNone, values
-from farfield.commands.tables import fitting
+from farfield.table import Table
 from farfield.theory.budget import answer_in_time
-from farfield.theory.fields.design import Design, DesignedHead, design
-from farfield.theory.fields.receptive import digits
+from farfield.theory.fields.design import design
+from farfield.words import tokens
 
 
 def design_command(
@@ -40,30 +40,17 @@ def design_command(
     with answer_in_time():
         result = design(family, reach, epsilon, heads, shortest=shortest, parameters=values(parameters))
     if as_json:
-        rows = [_json(result, i, head) for i, head in enumerate(result.heads, 1)]
-        print(json.dumps({"family": result.family, "epsilon": epsilon, "heads": rows}, indent=2))
+        print(json.dumps({"family": result.family, "epsilon": epsilon, "heads": result.json()}, indent=2))
         return
     console = Console()
     fixed = "".join(f", {name} = {value}" for name, value in result.fixed.items())
-    last = result.heads[-1]
-    who = f"{result.family}{fixed}" if len(result.heads) == 1 else f"{result.family}{fixed}, {len(result.heads)} heads"
-    wanted = f"{result.parameter} = {last.text} has a receptive field of {digits(last.tokens)} tokens"
-    console.print(Text(f"{who}: {wanted} at epsilon {epsilon}, proven.", style="bold"))
-    shown = [
-        [str(i), digits(head.tokens), head.text, f"{head.low:.10g}", f"{head.high:.10g}"]
+    count = f", {len(result.heads)} heads" if len(result.heads) > 1 else ""
+    wanted = f"{result.parameter} = {result.text} has a receptive field of {tokens(result.tokens)} tokens"
+    console.print(Text(f"{result.family}{fixed}{count}: {wanted} at epsilon {epsilon}, proven.", style="bold"))
+    rows = [
+        [str(i), tokens(head.tokens), head.text, f"{head.low:.10g}", f"{head.high:.10g}"]
         for i, head in enumerate(result.heads, 1)
     ]
     headings = ["head", "reach", result.parameter, "gives it from about", "to about"]
-    console.print(fitting(console, headings, shown))
+    console.print(Table(headings, rows).rich(console))
     console.print(Text("each reach was computed back from its value, and is proven"))
-
-
-def _json(result: Design, number: int, head: DesignedHead) -> dict[str, Any]:
-    return {
-        "head": number,
-        "parameter": result.parameter,
-        "value": head.text,
-        "low": head.low,
-        "high": head.high,
-        "tokens": digits(head.tokens),
-    }

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from farfield.commands.options import Measuring, Whole, WholeOrNone, progress
-from farfield.commands.tables import fitting, percent
 from farfield.measure.rise import LEVEL, require_level
+from farfield.table import Table
+from farfield.words import percent, token_range, with_error
 
 if TYPE_CHECKING:
     from farfield.measure import Evaluation, Score
@@ -56,7 +57,7 @@ def evaluate_command(
         options: What evaluate, receptive and speed share.
     """
     from farfield.measure import evaluate
-    from farfield.measure.lengths import parse_lengths, possible_lengths, training_length_of
+    from farfield.measure.text import parse_lengths, possible_lengths, training_length_of
 
     require_level(level)
     with progress("reading the model", options.quiet) as watch:
@@ -125,26 +126,22 @@ def _show_lengths(console: Console, result: Evaluation, protocol: str, over_leng
     changes = {one.length: one for one in over_lengths.lengths} if over_lengths else {}
     rows = []
     for row in sorted(result.of(protocol), key=lambda row: row.length):
-        cells = [str(row.length), f"{row.length / result.training_length:g}x", _number(row)]
+        perplexity = with_error(row.perplexity, row.stderr, 3)
+        cells = [str(row.length), f"{row.length / result.training_length:g}x", perplexity]
         if (one := changes.get(row.length)) is not None:
             base = row.length == result.training_length
             cells += ["", "", ""] if base else [
-                percent(one.change, one.change_error, sign="+"), percent(one.rise, one.rise_error), one.answer
+                percent(one.change, one.change_error, digits=2, sign="+"), percent(one.rise, one.rise_error, digits=2),
+                one.answer,
             ]  # fmt: skip
         rows.append(cells)
     headings = ["length", "", "perplexity", "change from 1x", "rise", "answer"][: 6 if changes else 3]
     title = f"{protocol}: perplexity by length (± standard error; of changes: paired)"
     if rows:
-        console.print(fitting(console, headings, rows, title=title))
-
-
-def _number(row: Score) -> str:
-    return f"{row.perplexity:.3f}" + ("" if row.stderr is None else f" ± {row.stderr:.2g}")
+        console.print(Table(headings, rows, title=title).rich(console))
 
 
 def _show_windowed(console: Console, result: Evaluation, rows: list[Score]) -> None:
-    from farfield.measure.cutting import shortest_text
-
     full = {row.length: row for row in result.of("non-overlapping")}
     cells = []
     for row in rows:
@@ -152,29 +149,29 @@ def _show_windowed(console: Console, result: Evaluation, rows: list[Score]) -> N
         before = full.get(row.length)
         cells.append([
             str(row.length),
-            shortest_text([window] if isinstance(window, int) else window),
-            f"{row.perplexity:.3f}",
-            "" if before is None else percent(*row.against(before), sign="+"),
+            token_range([window] if isinstance(window, int) else window),
+            with_error(row.perplexity, digits=3),
+            "" if before is None else percent(*row.against(before), digits=2, sign="+"),
             f"{row.extra['certified_lost_mass']:.2g}, {row.extra['mean_certified_lost_mass']:.2g}",
             f"{row.extra['lost_mass']:.2g}, {row.extra['mean_lost_mass']:.2g}",
             "" if before is None else f"{row.seconds / before.seconds:.2f} of full",
         ])  # fmt: skip
     headings = ("length", "windows", "perplexity", "change", "lost mass, certified", "lost mass, true", "time")
     title = "each head cut at a window (lost share of attention: largest over all rows, and mean)"
-    console.print(fitting(console, headings, cells, title=title))
+    console.print(Table(headings, cells, title=title).rich(console))
 
 
 def _show_tails(console: Console, result: Evaluation) -> None:
     trained = {row.length: row for row in result.of("non-overlapping")}
     rows = [
         [str(row.length), row.extra["tail"], row.extra["verdict"],
-         "" if row.extra["leak"] is None else f"{row.extra['leak']:.3f}", f"{row.perplexity:.3f}",
-         percent(*row.against(trained[row.length]), sign="+")]
+         with_error(row.extra["leak"], digits=3), with_error(row.perplexity, digits=3),
+         percent(*row.against(trained[row.length]), digits=2, sign="+")]
         for row in result.of("tail")
     ]  # fmt: skip
     headings = ("length", "tail", "series", "leak", "perplexity", "change")
     title = "the bias beyond the training length replaced, nothing else"
-    console.print(fitting(console, headings, rows, title=title, names=2, left=("tail", "series")))
+    console.print(Table(headings, rows, title=title, names=2, left=("tail", "series")).rich(console))
 
 
 def _show_tokens_seen(console: Console, result: Evaluation) -> None:
@@ -183,11 +180,11 @@ def _show_tokens_seen(console: Console, result: Evaluation) -> None:
     rows = []
     for p in result.by_tokens_seen():
         low, high = int(p["from"]), int(p["to"])
-        error = "" if math.isnan(p["error"]) else f" ± {p['error']:.3f}"
-        cells = [str(low) if low == high else f"{low} to {high}", f"{p['loss']:.3f}{error}"]
+        error = None if math.isnan(p["error"]) else p["error"]
+        cells = [str(low) if low == high else f"{low} to {high}", with_error(p["loss"], error, 3)]
         for n in ends:
             inside = [q for q in shares[n].positions or [] if low <= q["from"] and q["to"] <= high]
-            cells.append(f"{sum(q['tokens'] for q in inside) / shares[n].tokens:.2%}")
+            cells.append(percent(sum(q["tokens"] for q in inside) / shares[n].tokens, digits=2))
         rows.append(cells)
     title = "loss by tokens seen: why perplexity falls with the length"
-    console.print(fitting(console, ("tokens seen", "loss", *(f"share at {n}" for n in ends)), rows, title=title))
+    console.print(Table(("tokens seen", "loss", *(f"share at {n}" for n in ends)), rows, title=title).rich(console))

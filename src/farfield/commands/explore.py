@@ -6,7 +6,7 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -30,11 +30,11 @@ def explore_command(
         seconds: Cut the work on one question off after so long.
         static: Write the page into this folder instead, for any web host: Python then runs in the browser.
     """
-    from farfield.explorer import study as studies
+    from farfield.explorer.question import load_study
 
     if not 0 < seconds <= 3600:
         raise ValueError(f"a question may take up to 3600 seconds, not {seconds:g}")
-    runs = None if study is None else studies.load(study)
+    runs = None if study is None else load_study(study)
     if static is not None:
         from farfield.explorer.static import build
 
@@ -43,7 +43,7 @@ def explore_command(
         _serve(port, browser, runs, seconds)
 
 
-def _serve(port: int, browser: bool, runs: list[dict[str, Any]] | None, seconds: float) -> None:
+def _serve(port: int, browser: bool, runs: list[dict[str, object]] | None, seconds: float) -> None:
     try:
         import uvicorn
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from farfield.commands.options import Flag, Json, Whole, WholeOrNone, plain_warnings
 from farfield.reading import UnreadableError, read_bytes
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from farfield.nn.cache.certificate import CertificateTable
 
 CHUNK = 1024  # tokens of a long prompt that are read at once
 
@@ -54,11 +59,14 @@ def generate_command(
     text = _prompt(prompt, prompt_file)
     if tokens < 1:
         raise ValueError(f"{tokens} tokens were asked for; it must be at least 1")
-    model, tokenizer = load_generator(run, device)
     import torch
+    from transformers import TextStreamer
 
     import farfield
     from farfield.data.tokenizing import try_out
+    from farfield.nn.cache.certificate import CertificateError
+
+    model, tokenizer = _load(run, device)
 
     torch.manual_seed(seed)
     try_out(tokenizer.backend_tokenizer, text, f"of {run!r}")
@@ -70,23 +78,16 @@ def generate_command(
     options: dict[str, Any] = {"max_new_tokens": tokens, "do_sample": sample, "return_dict_in_generate": True}
     if sample:
         options["temperature"] = temperature
-    if not full:
-        bounds: dict[str, Any] = {"logit_bound": logit_bound, "policy": policy, "context": context}
-        options["prefill_chunk_size"] = CHUNK
     if not as_json:
-        options["streamer"] = _streamer(tokenizer)
+        options["streamer"] = TextStreamer(tokenizer, skip_special_tokens=True)
     try:
         with plain_warnings():
             if not full:
-                farfield.bound(model, epsilon, **bounds)
-                options["past_key_values"] = model.new_bounded_cache()
+                farfield.bound(model, epsilon, logit_bound=logit_bound, policy=policy, context=context)
+                options |= {"past_key_values": model.new_bounded_cache(), "prefill_chunk_size": CHUNK}
             done = model.generate(**ids, **options)
-    except RuntimeError as error:
-        from farfield.nn.cache.certificate import CertificateError
-
-        if isinstance(error, CertificateError):
-            raise ValueError(f"stopped: {error}") from None
-        raise
+    except CertificateError as error:
+        raise ValueError(f"stopped: {error}") from None
     certificate = None if full else options["past_key_values"].certificate()
     if as_json:
         written = tokenizer.decode(done.sequences[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
@@ -108,59 +109,41 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
         raise ValueError(f"The prompt {str(file)!r} cannot be read: it is no text in UTF-8.") from None
 
 
-def load_generator(run: str, device: str | None = None) -> tuple[Any, Any]:
+def _load(run: str, device: str | None) -> tuple[Any, PreTrainedTokenizerFast]:
     """A model that writes, on its device, and its tokenizer."""
-    try:
-        from transformers import AutoTokenizer
-        from transformers.utils import logging
+    from transformers import PreTrainedTokenizerFast
+    from transformers.utils import logging
 
-        from farfield.data.tokenizer import load_tokenizer
-        from farfield.data.tokenizing import refuse_growing_decoder
-        from farfield.training.devices import chosen_device
-        from farfield.training.pretrained import is_path, load_network
-        from farfield.training.runfolder import TOKENIZER
-    except ImportError as error:
-        raise ImportError("generating text needs transformers: pip install 'farfield[train]'") from error
+    from farfield.data.tokenizer import load_tokenizer
+    from farfield.data.tokenizing import refuse_growing_decoder
+    from farfield.training.pretrained import load_network
+    from farfield.training.processes import chosen_device
+
     # its reminder that a text is longer than the samples of the training is what this command is for
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    folder = Path(run).expanduser()
-    if not folder.exists() and is_path(run):
-        raise ValueError(f"there is no folder {run!r}; give the folder of a run, or the name of a BLOOM or MPT model")
     network, _ = load_network(run)
-    if (folder / TOKENIZER).exists():
-        load_tokenizer(str(folder))  # tried in a process with limits
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(str(folder) if folder.exists() else run, trust_remote_code=False)
-    except Exception as error:  # whatever transformers or a broken file raises
-        reason = " ".join(str(error).split())[:300]
-        raise ValueError(f"the tokenizer of {run!r} cannot be loaded: {reason}") from None
-    if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise ValueError(f"the tokenizer of {run!r} cannot be used: it is none that a {TOKENIZER} describes")
-    refuse_growing_decoder(tokenizer.backend_tokenizer, f"of {run!r}")
-    return network.to(chosen_device(device)), tokenizer
+    folder = Path(run).expanduser()
+    tokenizer = load_tokenizer(str(folder) if folder.exists() else run)
+    refuse_growing_decoder(tokenizer, f"of {run!r}")
+    return network.to(chosen_device(device)), PreTrainedTokenizerFast(tokenizer_object=tokenizer)
 
 
-def _streamer(tokenizer: Any) -> Any:
-    from transformers import TextStreamer
-
-    return TextStreamer(tokenizer, skip_special_tokens=True)
-
-
-def _show(certificate: Any, size: int) -> None:
+def _show(certificate: CertificateTable, size: int) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from farfield.commands.tables import fitting
     from farfield.nn.cache.certificate import SCOPE
+    from farfield.table import Table
+    from farfield.words import memory, tokens
 
     console = Console(file=sys.stderr)
-    said = "held" if certificate.holds else "was exceeded"
-    over = f"over {certificate.tokens:,} tokens, in a cache of {size / 2**20:.1f} MB"
-    console.print(Text(f"epsilon {certificate.epsilon:g} {said} {over}; {SCOPE}.", style="bold"))
+    outcome = "held" if certificate.holds else "was exceeded"
+    over = f"over {tokens(certificate.tokens)} tokens, in a cache of {memory(size)}"
+    console.print(Text(f"epsilon {certificate.epsilon:g} {outcome} {over}; {SCOPE}.", style="bold"))
     rows = [
-        [str(r.layer), str(r.head), f"{r.window:,}", f"<= {r.share:.1e}", f"<= {r.change:.1e}", str(r.over)]
+        [str(r.layer), str(r.head), tokens(r.window), f"<= {r.share:.1e}", f"<= {r.change:.1e}", str(r.over)]
         for r in certificate.rows
     ]
     headings = ("layer", "head", "window", "share lost", "output moved", "tokens over epsilon")
-    console.print(fitting(console, headings, rows, title="what the cache can have cost", names=2))
+    console.print(Table(headings, rows, title="what the cache can have cost", names=2).rich(console))

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from farfield.commands.options import FigurePath, Flag, Json, Whole
-from farfield.theory.models.inspection import Inspection, inspect
-from farfield.theory.models.presentation import (
-    CACHE_HEADINGS,
-    CACHE_TITLE,
-    cache_rows,
-    layer_table,
-    sentences,
-)
+from farfield.models.inspection import Inspection, inspect
+from farfield.models.presentation import cache_table, layer_table, sentences
 
 
 def inspect_command(
@@ -74,8 +65,8 @@ def inspect_command(
 
 
 def _measured(model: str, corpus: str | None, tokenizer: str | None, length: int, device: str | None) -> list[float]:
+    from farfield.measure.attended import largest_logits
     from farfield.measure.loading import load_model, load_text
-    from farfield.measure.logits import largest_logits
 
     subject = load_model(model, device=device)
     text = load_text(subject, corpus, split="train", tokens=length, segment=length, tokenizer=tokenizer)
@@ -83,23 +74,12 @@ def _measured(model: str, corpus: str | None, tokenizer: str | None, length: int
 
 
 def show(console: Console, inspection: Inspection) -> None:
-    """The answer for a person: one sentence, then the layers, the cache and what else there is to know."""
+    """The answer on a terminal: one sentence, then the layers, the cache and what else there is to know."""
     console.print(Text(inspection.sentence, style="bold"))
-    if inspection.model is None:
-        console.print(_table(("field", "value"), ((name, str(v)) for name, v in (inspection.unknown or {}).items())))
-    else:
-        console.print(_table(*layer_table(inspection)))
+    console.print(layer_table(inspection).rich(console))
+    if inspection.model is not None:
         for sentence in sentences(inspection):
             console.print(Text(sentence))
-        console.print(_table(CACHE_HEADINGS, cache_rows(inspection), CACHE_TITLE))
+        console.print(cache_table(inspection).rich(console))
     for note in inspection.notes:
         console.print(Text(f"Note: {note}."))
-
-
-def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], title: str | None = None) -> Table:
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in headings:
-        table.add_column(column, justify="right" if title else "left")
-    for cells in rows:
-        table.add_row(*(Text(cell) for cell in cells))
-    return table

@@ -144,8 +144,8 @@ def values(given: list[str] | None) -> dict[str, str]:
     for name, several in head_values(given).items():
         if isinstance(several, list):
             raise ValueError(
-                f"--set gives {name} one value here, not {len(several)}; values for each head are taken by window, "
-                "train and replace, and those of k by check --slopes"
+                f"--set gives {name} one value here, not {len(several)}; values for each head are taken by check, "
+                "window, train and replace"
             )
         parameters[name] = several
     return parameters
@@ -160,9 +160,21 @@ def head_values(given: list[str] | None) -> dict[str, str | list[str]]:
             raise FormulaError("--set takes NAME=VALUE, for example --set k=0.1", one)
         if name.strip() in parameters:
             raise ValueError(f"--set gives {name.strip()!r} twice; give each parameter one value")
-        parts = [part.strip() for part in re.split(r",(?![^(]*\))", value)]  # max(1, 2) is one value
+        parts = split_list(value)
         parameters[name.strip()] = parts if len(parts) > 1 else parts[0]
     return parameters
+
+
+def split_list(text: str) -> list[str]:
+    """The parts between commas; a comma inside of parentheses belongs to a formula."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts]
 
 
 def one_format(**chosen: bool) -> None:

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from farfield.commands.options import Flag, Measuring, Watch, Whole, WholeOrNone, progress, whole_numbers
-from farfield.commands.tables import fitting
+from farfield.table import Table
+from farfield.words import tokens
 
 if TYPE_CHECKING:
     from farfield.measure import ByAttention, ByGradient, Truncation
@@ -43,7 +44,7 @@ def receptive_command(
         windows: The windows j of --truncate, as "16,64,256"; powers of two unless given.
         options: What evaluate, receptive and speed share.
     """
-    from farfield.measure.lengths import check_text, parse_lengths, possible_lengths, training_length_of
+    from farfield.measure.text import check_text, parse_lengths, possible_lengths, training_length_of
 
     if not models:
         raise ValueError("Which model? Give a run folder, a saved folder, or a model on the hub.")
@@ -68,7 +69,7 @@ def receptive_command(
                 results.append(truncation(model, text, n, windows=js, burn_in=burn_in, chunks=chunks, watch=step))
                 continue
             from farfield.measure import by_attention, by_gradient
-            from farfield.measure.transformers_models import HiddenAttentionError
+            from farfield.nn.decoder.masks import HiddenAttentionError
 
             shown = True
             try:
@@ -107,7 +108,7 @@ def _stepper(watch: Watch, label: str, before: float, steps: int) -> Callable[[]
 
 
 def _usual(model: Any) -> int:
-    from farfield.measure.lengths import training_length_of
+    from farfield.measure.text import training_length_of
 
     known = training_length_of(model)
     return min(4 * known, model.longest or 4 * known)
@@ -134,8 +135,8 @@ def _show(console: Console, results: list[ByAttention], gradients: list[ByGradie
         if one.learned:
             headings = ("layer", "head", *one.learned[0].values, "verdict")
             title = "what each head learned, and the verdict on its series"
-            rows = [list(head.cells()) for head in one.learned]
-            console.print(fitting(console, headings, rows, title=title, names=2, left=("verdict",)))
+            rows = [[*head.cells(), head.verdict] for head in one.learned]
+            console.print(Table(headings, rows, title=title, names=2, left=("verdict",)).rich(console))
     for grad in gradients:
         for field in grad.json()["fields"]:
             spread = f"{field['erf']['0.1']} to {field['erf']['0.9']}"
@@ -167,15 +168,11 @@ def _show_fields(console: Console, one: ByAttention) -> None:
         for layer, head in np.ndindex(*fields.shape[1:3]):
             low, middle, high = fields[e, layer, head]
             of_rows = "" if one.row_trf is None else str(one.row_trf[e, layer, head])
-            trf = _tokens(one.trf[e][layer][head])
-            rows.append([str(layer + 1), str(head + 1), str(middle), f"{low} to {high}", trf, of_rows])
+            trf = tokens(one.trf[e][layer][head])
+            rows.append([str(one.layers[layer] + 1), str(head + 1), str(middle), f"{low} to {high}", trf, of_rows])
         headings = ("layer", "head", f"ERF({epsilon})", "10 % to 90 %", "TRF", "TRF of rows")
         title = f"by attention, epsilon = {epsilon}: {one.queries} queries a head, rows up to {one.length}"
-        console.print(fitting(console, headings, rows, title=title, names=2))
-
-
-def _tokens(n: int | None) -> str:
-    return "none" if n is None else str(n) if n < 10**12 else f"about 2^{n.bit_length() - 1}"
+        console.print(Table(headings, rows, title=title, names=2).rich(console))
 
 
 def _show_truncation(console: Console, one: Truncation) -> None:
@@ -189,17 +186,17 @@ def _show_truncation(console: Console, one: Truncation) -> None:
     }
     for title, (changes, taken) in of.items():
         rows = [[str(j), *(f"{taken(changes[n][:, :, w]):.2g}" for n in names)] for w, j in enumerate(one.windows)]
-        console.print(fitting(console, ("j", *names), rows, title=f"delta(i, j) and its bounds: {title}"))
+        console.print(Table(("j", *names), rows, title=f"delta(i, j) and its bounds: {title}").rich(console))
     shown = {"median_logit_change": ".2g", "largest_logit_change": ".2g", "loss_change": "+.4f"}
     changes = [
         [str(j), *(f"{net[name]:{digits}}" for name, digits in shown.items())]
         for j, net in zip(one.windows, one.network, strict=True)
     ]
     headings = ("j", "log-probabilities: median", "largest", "loss")
-    console.print(fitting(console, headings, changes, title="the change of the whole network"))
+    console.print(Table(headings, changes, title="the change of the whole network").rich(console))
     rows = [
         [f"{low} to {high}", *(f"{one.by_position[name][:, :, p].mean():.4f}" for name in ("lost", "delta"))]
         for p, (low, high) in enumerate(one.positions)
     ]
     title = f"at the fixed window j = {one.fixed}, against the position i (means)"
-    console.print(fitting(console, ("i", "lost share of attention", "delta"), rows, title=title))
+    console.print(Table(("i", "lost share of attention", "delta"), rows, title=title).rich(console))

@@ -7,7 +7,7 @@ from pathlib import Path
 from farfield.commands.options import Formula, Learn, SetParameters, Slopes, head_values
 from farfield.data import durable
 from farfield.zoo import find
-from farfield.zoo.head_parameters import chosen_parameters, said_slopes
+from farfield.zoo.encoding import choose_parameters, slopes_sentence
 
 
 def replace_command(
@@ -39,22 +39,22 @@ def replace_command(
     named = find(encoding)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{str(out)!r} exists already: choose another --out.")
-    from farfield.nn.decoder.replaced import family_of_model
-    from farfield.nn.decoder.replaced import replace as replaced
-    from farfield.training.devices import chosen_device
+    from farfield.models.networks.replace import family_of_model
+    from farfield.models.networks.replace import replace as replaced
     from farfield.training.pretrained import load_network, quiet_transformers
+    from farfield.training.processes import chosen_device
 
     place = chosen_device(device)
     network = load_network(model)[0].to(place)
     family_of_model(network)
     heads = network.config.num_attention_heads
-    given = chosen_parameters(named, heads, head_values(parameters), learn, slopes)
+    given = choose_parameters(named, heads, head_values(parameters), learn, slopes)
     made = replaced(network, encoding, parameters=given, shared=shared_bias)
     out.mkdir(parents=True, exist_ok=True)
     with quiet_transformers():
         durable.replace_files(out, made.save_pretrained)
         has_tokenizer = _save_tokenizer(model, out)
-    if said := said_slopes(named, heads, given):
+    if said := slopes_sentence(named, heads, given):
         print(f"{said}.")
     for name, rule in getattr(made.farfield_bias, "rules", {}).items():
         print(f"{name}: {rule.text}.")

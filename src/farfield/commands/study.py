@@ -13,10 +13,10 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from farfield.commands.options import Flag, Learn, Slopes, WholeOrNone
+from farfield.commands.options import Flag, Learn, Slopes, WholeOrNone, split_list
 
 if TYPE_CHECKING:
-    from farfield.study.running import Failure, Job, Progress
+    from farfield.study.jobs import Failure, Job, Progress
 
 Listed = Annotated[list[str] | None, Parameter(allow_leading_hyphen=True, negative="")]
 
@@ -34,7 +34,8 @@ def study_command(
     measure_only: Annotated[bool, Parameter(negative="")] = False,
     preset: str | None = None,
     out: Path = Path("study"),
-    only: Literal["tables", "figures"] | None = None,
+    only: Literal["tables", "figures", "records"] | None = None,
+    pdf: Flag = False,
     precision: Literal["float32", "bfloat16"] | None = None,
     cluster: Literal["local", "slurm"] = "local",
     slurm: Annotated[list[str] | None, Parameter(negative="")] = None,
@@ -66,8 +67,9 @@ def study_command(
         preset: small (minutes on two cores, the default), long (deeper, three times as long),
             geometry (512 training tokens, narrow models), tiny (a test), paper (the paper's whole grid, for GPUs).
         out: The folder of the study.
-        only: Train nothing: write the tables, or the figures, anew from what was measured. The options of the last call
-            hold.
+        only: Train nothing: write the tables, or the figures, anew from what was measured; or put all records into one
+            file, records.zip, from which they are read as well. The options of the last call hold.
+        pdf: Write each figure as PDF too.
         precision: Of the arithmetic in training; float32 unless given. bfloat16 is what GPUs are fast in.
         cluster: local: processes on this machine. slurm: one job for each run.
         slurm: An option of sbatch for each run as NAME=VALUE: partition=gpu, nodes=2, gpus_per_node=8, mem=64G,
@@ -79,11 +81,11 @@ def study_command(
         without_gpu: Start the paper's sizes even though this machine shows no GPU.
         quiet: Show no progress.
     """
-    from farfield.study import running
-    from farfield.study.collected import collect, save
-    from farfield.study.conduct import run_plan
-    from farfield.study.cost import sentences
-    from farfield.study.plan import make_plan, read_plan
+    from farfield.study.conduct import missing, run_plan
+    from farfield.study.entries import collect
+    from farfield.study.jobs import chosen_gpus, gpus
+    from farfield.study.plan import make_plan, read_plan, sentences
+    from farfield.study.record import pack
 
     console = Console(stderr=True)
     selected = any(
@@ -91,7 +93,7 @@ def study_command(
         for option in (corpora, encodings, seeds, first_seed, stands_for, preset, precision, learn, slopes)
     )
     if device is not None:
-        running.chosen_gpus(device)
+        chosen_gpus(device)
     plan = read_plan(out) if only is not None and not selected else None
     if plan is None:
         chosen = split(corpora, paths=True), split(encodings), 1 if seeds is None else seeds
@@ -100,7 +102,7 @@ def study_command(
             preset or "small", *chosen, precision, first_seed=first_seed or 0, stands_for=declared, learn=learn,
             slopes=slopes,
         )  # fmt: skip
-    todo = running.missing(plan, out)
+    todo = missing(plan, out)
     if only is None:
         for sentence in sentences(plan, todo):
             console.print(Text(sentence))
@@ -110,7 +112,7 @@ def study_command(
     failures: list[Failure] = []
     if only is None:
         here = cluster == "local" and not measure_only
-        if plan.preset.startswith("paper") and todo and here and not running.gpus() and not without_gpu:
+        if plan.preset.startswith("paper") and todo and here and not gpus() and not without_gpu:
             raise ValueError(
                 "This machine shows no GPU, and the paper's sizes would take years here: "
                 "use --cluster slurm, --preset small, or --without-gpu if you mean it."
@@ -139,17 +141,21 @@ def study_command(
         if failures:
             raise ValueError(f"No run was finished. {failures[0].sentence}") from None
         raise
-    save(study, out)
+    if only == "records":
+        console.print(Text(f"The records: {pack(out)}"))
+        return
     from farfield.study.report import summary, write
 
-    page = write(study, out, only=only, command=command, say=None if quiet else lambda s: console.print(Text(s)))
+    page = write(
+        study, out, only=only, pdf=pdf, command=command, say=None if quiet else lambda s: console.print(Text(s))
+    )
     from farfield.study.evidence import Evidence
     from farfield.study.findings import findings, take_home, too_small
 
     evidence = Evidence(study)
     Console().print(Text(take_home(study, evidence), style="bold"))
     for table in summary(study):
-        Console().print(table)
+        Console().print(table.rich(Console()))
     for sentence in [*too_small(study), *(finding.text for finding in findings(study, evidence))]:
         Console().print(Text(sentence))
     for failure in failures:
@@ -168,22 +174,11 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def split(given: Sequence[str] | None, paths: bool = False) -> list[str] | None:
-    """The parts of texts with commas; a comma inside of parentheses belongs to a formula, one in a path to the path."""
+    """The parts of texts with commas; a comma in the name of a path that exists belongs to the path."""
     if given is None:
         return None
-    parts = []
-    for text in given:
-        if paths and Path(text).expanduser().exists():
-            parts.append(text)
-            continue
-        depth, start = 0, 0
-        for place, sign in enumerate(text):
-            depth += (sign == "(") - (sign == ")")
-            if sign == "," and depth == 0:
-                parts.append(text[start:place])
-                start = place + 1
-        parts.append(text[start:])
-    named = [part.strip() for part in parts if part.strip()]
+    whole = [[text] if paths and Path(text).expanduser().exists() else split_list(text) for text in given]
+    named = [part for parts in whole for part in parts if part]
     if not named:
         raise ValueError("An empty list was given; leave the option out for what is usual.")
     return named
@@ -197,7 +192,7 @@ class ProgressDisplay:
     def __init__(self, console: Console, quiet: bool) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        from farfield.study.remaining import TimeLeft
+        from farfield.study.jobs import TimeLeft
 
         self.console, self.quiet = console, quiet
         self.live = console.is_terminal and not quiet
@@ -236,7 +231,7 @@ class ProgressDisplay:
             self.console.print(Text(line))
 
     def ended(self, job: Job, failure: Failure | None) -> None:
-        self.left.end(job)
+        self.left.moved(job, 1.0)
         self.bars.remove_task(self.tasks.pop(job))  # type: ignore[arg-type]
         self.bars.advance(self.whole)
         self._count()

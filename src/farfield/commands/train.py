@@ -15,7 +15,7 @@ from farfield.training.processes import leave_group
 from farfield.training.run import read_settings, train
 from farfield.training.settings import Settings, settings_from
 from farfield.zoo import find
-from farfield.zoo.head_parameters import chosen_parameters
+from farfield.zoo.encoding import choose_parameters
 
 
 def train_command(
@@ -58,7 +58,7 @@ def train_command(
         known = read_settings(resume) if resume is not None and not settings.encoding else settings
         if not known.encoding:
             raise ValueError("--set, --learn and --slopes belong to a formula: give --encoding too.")
-        chosen = chosen_parameters(find(known.encoding), known.heads, head_values(parameters), learn, slopes)
+        chosen = choose_parameters(find(known.encoding), known.heads, head_values(parameters), learn, slopes)
         settings = settings.model_copy(update={"parameters": Settings(parameters=chosen).parameters})
     if resume is not None:
         if out not in (None, resume):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from farfield.commands.options import Json
-from farfield.commands.tables import fitting
-from farfield.theory.verdict.convergence import check
-from farfield.zoo import ENCODINGS, Encoding
-from farfield.zoo.bounded_encodings import CLASSES
+from farfield.table import Table
+from farfield.theory.verdict.convergence import Verdict, check
+from farfield.zoo import BOUNDED, ENCODINGS, Encoding
 
 
 def zoo_command(*, as_json: Json = False) -> None:
@@ -21,34 +19,34 @@ def zoo_command(*, as_json: Json = False) -> None:
     Args:
         as_json: Print a JSON list.
     """
-    rows = [_row(e) for e in (*ENCODINGS.values(), *CLASSES.values())]
+    rows = [(encoding, check(encoding)) for encoding in (*ENCODINGS.values(), *BOUNDED.values())]
     if as_json:
-        print(json.dumps(rows, indent=2))
+        print(json.dumps([_json(*row) for row in rows], indent=2))
         return
-    console, cells = Console(), []
-    for row in rows:
-        said = row["condition"] or row["verdict"].replace("not-applicable", "does not apply")
-        said += f" ({row['answer']})" if row["answer"] in ("disperses", "neither") else ""
-        given = ", ".join(f"{p['name']} {p['given']}" for p in row["parameters"])
-        why = row["note"] if row["formula"] is None else ""
-        cells.append([row["name"], row["formula"] or "", said, why, given, row["source"]])
-    count = sum(row["formula"] is not None for row in rows)
-    said = f"{len(rows)} encodings have names, {count} of them a formula r(t) of the distance t; type any other."
-    console.print(Text(said, style="bold"))
+    console = Console()
+    count = sum(encoding.text is not None for encoding, _ in rows)
+    sentence = f"{len(rows)} encodings have names, {count} of them a formula r(t) of the distance t; type any other."
+    console.print(Text(sentence, style="bold"))
     headings = ("", "r(t)", "verdict", "why", "parameters", "source")
-    console.print(fitting(console, headings, cells, left=headings))
+    console.print(Table(headings, [_cells(*row) for row in rows], left=headings).rich(console))
 
 
-def _row(e: Encoding) -> dict[str, Any]:
-    verdict = check(e)
-    given = [{"name": p.name, "domain": p.domain, "given": p.given.text} for p in e.parameters]
+def _cells(encoding: Encoding, verdict: Verdict) -> list[str]:
+    words = str(verdict.condition or verdict.verdict).replace("not-applicable", "does not apply")
+    words += f" ({verdict.answer})" if verdict.answer in ("disperses", "neither") else ""
+    parameters = ", ".join(f"{p.name} {p.given.text}" for p in encoding.parameters)
+    why = encoding.note if encoding.text is None else ""
+    return [encoding.name, encoding.text or "", words, why, parameters, encoding.source]
+
+
+def _json(encoding: Encoding, verdict: Verdict) -> dict[str, object]:
     return {
-        "name": e.name,
-        "formula": e.text,
-        "parameters": given,
+        "name": encoding.name,
+        "formula": encoding.text,
+        "parameters": [{"name": p.name, "domain": p.domain, "given": p.given.text} for p in encoding.parameters],
         "verdict": verdict.verdict,
         "answer": verdict.answer,
-        "condition": verdict.condition,
-        "source": e.source,
-        "note": e.note,
+        "condition": verdict.condition and str(verdict.condition),
+        "source": encoding.source,
+        "note": encoding.note,
     }

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from farfield.theory.models.inspection import read_configuration
+from farfield.models.inspection import read_configuration
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from farfield.data.durable import sha256_of
-from farfield.data.textfiles import CorpusError, Decompressed, Errors, Passage, documents, is_text
+from farfield.data.textfiles import CorpusError, Errors, FilesRead, Passage, documents, is_text
 
 SPLITS = ("train", "valid", "test")
 
@@ -47,16 +47,16 @@ class Corpus:
     """Text in three splits, read passage by passage; `open_corpus` makes one from a name or a path."""
 
     name: str
-    _passages: Callable[[str], Iterator[Passage]]
-    _identity: Callable[[str], dict[str, Any]]
+    _passages: Callable[[str, FilesRead], Iterator[Passage]]
+    _identity: Callable[[str, FilesRead], dict[str, Any]]
     limit: int | None = None
     division: str = ""  # which files went where, in a sentence, if their names say so
 
-    def passages(self, split: str) -> Iterator[Passage]:
+    def passages(self, split: str, files: FilesRead | None = None) -> Iterator[Passage]:
         """The text of a split; a limit holds for train, and a tenth of it for valid and test."""
         _check_split(split)
         left = self._limit_of(split)
-        for text, last in self._passages(split):
+        for text, last in self._passages(split, files or FilesRead()):
             if left is None:
                 yield Passage(text, last)
                 continue
@@ -67,10 +67,11 @@ class Corpus:
             left -= size
             yield Passage(text, last)
 
-    def digest(self, split: str) -> str:
-        """The sha256 of everything that decides the text of a split."""
+    def digest(self, split: str, files: FilesRead | None = None) -> str:
+        """The sha256 of everything that decides the text of a split; given `files`, of what was read with these."""
         _check_split(split)
-        identity = {**self._identity(split), "split": split, "limit": self._limit_of(split), "rule": 1}
+        identity = self._identity(split, files or FilesRead())
+        identity |= {"split": split, "limit": self._limit_of(split), "rule": 1}
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
     def _limit_of(self, split: str) -> int | None:
@@ -142,14 +143,14 @@ def _python_corpus(seed: int, limit: int | None) -> Corpus:
                 read.append((file.relative_to(root).as_posix(), text))
         return read
 
-    def identity(split: str) -> dict[str, Any]:
+    def identity(split: str, _: FilesRead) -> dict[str, Any]:
         total = hashlib.sha256()
         for number, (label, text) in enumerate(sources()):
             if assigned_split(number, seed) == split:
                 total.update(f"{label}\0{len(text)}\0".encode() + text.encode())
         return {"python": total.hexdigest()}
 
-    def passages(split: str) -> Iterator[Passage]:
+    def passages(split: str, _: FilesRead) -> Iterator[Passage]:
         return by_seed(([Passage(text, True)] for _, text in sources()), split, seed)
 
     return Corpus("python", passages, identity, limit)
@@ -169,22 +170,22 @@ def _path_corpus(name: str, path: Path, seed: int, errors: Errors, limit: int | 
     def chosen(split: str) -> list[Path]:
         return [file for file, its in named.items() if its == split] if named else files
 
-    def passages(split: str) -> Iterator[Passage]:
+    def passages(split: str, files_read: FilesRead) -> Iterator[Passage]:
         if not chosen(split):
             raise CorpusError(
                 f"The corpus {str(path)!r} has no {split} split: no file or folder in it is called {split} "
                 f"(found {', '.join(sorted(set(named.values())))})."
             )
-        decompressed = Decompressed()
-        read = (documents(file, errors, decompressed) for file in chosen(split))
+        read = (documents(file, errors, files_read) for file in chosen(split))
         if named:
             return itertools.chain.from_iterable(read)
         if len(files) < GROUP:
             read = (iter([part]) for document in read for part in _recut(document))
         return by_seed(read, split, seed)
 
-    def identity(split: str) -> dict[str, Any]:
-        hashes = [(labels[file], sha256_of(file)) for file in chosen(split)]
+    def identity(split: str, files_read: FilesRead) -> dict[str, Any]:
+        read = files_read.files
+        hashes = [(labels[file], read[file].digest() if file in read else sha256_of(file)) for file in chosen(split)]
         return {"files": hashes, "seed": None if named else seed, "errors": errors}
 
     return Corpus(name, passages, identity, limit, _division(path, labels, named))
@@ -196,11 +197,11 @@ def _division(path: Path, labels: dict[Path, str], named: dict[Path, str]) -> st
         return ""
     where = {split: [labels[file] for file, its in named.items() if its == split] for split in SPLITS}
     where["not read"] = [label for file, label in labels.items() if file not in named]
-    told = [f"{split}: {_listed(files)}" for split, files in where.items() if files]
-    return f"The files in {str(path)!r}, by their names: {'; '.join(told)}."
+    parts = [f"{split}: {_list(files)}" for split, files in where.items() if files]
+    return f"The files in {str(path)!r}, by their names: {'; '.join(parts)}."
 
 
-def _listed(names: list[str]) -> str:
+def _list(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from farfield.data.corpus import Corpus, CorpusError, Passage, assigned_split
+from farfield.data.corpus import Corpus, CorpusError, FilesRead, Passage, assigned_split
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def open_hub(name: str, *, split_seed: int, limit: int | None) -> Corpus:
             raise CorpusError(f"{name!r} names no data set; write hub:OWNER/NAME or hub:OWNER/NAME:CONFIG.")
         sources = (HubSource(path, config or None),)
 
-    def passages(split: str) -> Iterator[Passage]:
+    def passages(split: str, _: FilesRead) -> Iterator[Passage]:
         streams = [(source, _texts(source, split, split_seed)) for source in sources]
         while streams:
             for source, stream in list(streams):
@@ -53,7 +53,7 @@ def open_hub(name: str, *, split_seed: int, limit: int | None) -> Corpus:
                 elif text:
                     yield Passage(text, not source.lines)
 
-    def identity(split: str) -> dict[str, Any]:
+    def identity(split: str, _: FilesRead) -> dict[str, Any]:
         # what the hub calls it: the tokens themselves are hashed once they are made
         return {"hub": [(source.path, source.config) for source in sources], "seed": split_seed}
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import hashlib
+import io
 import itertools
 import json
 import lzma
@@ -42,10 +44,35 @@ class CorpusError(ValueError):
     """Something about the text that its owner has to mend; the message is one sentence."""
 
 
-class Decompressed:
-    """What was read of a corpus's compressed files and what it has become, which tells text from a bomb."""
+class HashedFile(io.FileIO):
+    """A file that is hashed as it is read, so that the digest is that of these bytes and of no later ones."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.path, self.sha256, self.count, self.ended = path, hashlib.sha256(), 0, False
+
+    def readinto(self, buffer: Any) -> int:
+        count = super().readinto(buffer) or 0
+        self.sha256.update(memoryview(buffer)[:count])
+        self.count, self.ended = self.count + count, not count
+        return count
+
+    def digest(self) -> str:
+        """The sha256 of what was read; of a file that was not read to its end, with what follows there now."""
+        total = self.sha256.copy()
+        if not self.ended:
+            with self.path.open("rb") as rest:
+                rest.seek(self.count)
+                while block := rest.read(BLOCK):
+                    total.update(block)
+        return total.hexdigest()
+
+
+class FilesRead:
+    """What was read of a corpus's files: each as it was, and how compressed ones grew, which tells text from a bomb."""
 
     def __init__(self) -> None:
+        self.files: dict[Path, HashedFile] = {}
         self.read = self.grown = 0
 
     def add(self, path: Path, read: int, grown: int) -> None:
@@ -76,35 +103,33 @@ def is_text(path: Path) -> bool:
     return path.suffix in _KINDS or path.suffix in _COMPRESSIONS
 
 
-def documents(path: Path, errors: Errors, decompressed: Decompressed | None = None) -> Iterator[Passage]:
+def documents(path: Path, errors: Errors, files: FilesRead) -> Iterator[Passage]:
     """The documents of a file, in passages; files of one corpus share what they may expand to."""
     suffixes = [s for s in path.suffixes if s not in _COMPRESSIONS]
-    texts = _decoded(path, errors, decompressed or Decompressed())
+    texts = _decode(path, errors, files)
     return _records(path, texts) if suffixes and suffixes[-1] == ".jsonl" else _whole_file(texts)
 
 
 def _whole_file(texts: Iterator[str]) -> Iterator[Passage]:
     """A text file as one document, in passages that end with a line."""
-    kept = ""
+    rest = ""
     for text in texts:
-        kept += text
-        cut = kept.rfind("\n") + 1
+        rest += text
+        # a line without end is cut anywhere
+        cut = rest.rfind("\n") + 1 or (len(rest) if len(rest) > 8 * BLOCK else 0)
         if cut:
-            yield Passage(kept[:cut], False)
-            kept = kept[cut:]
-        elif len(kept) > 8 * BLOCK:  # a line without end
-            yield Passage(kept, False)
-            kept = ""
-    yield Passage(kept, True)
+            yield Passage(rest[:cut], False)
+            rest = rest[cut:]
+    yield Passage(rest, True)
 
 
 def _records(path: Path, texts: Iterator[str]) -> Iterator[Passage]:
     """The `text` of each line of a .jsonl file, each its own document."""
-    kept, line = "", 0
+    rest, line = "", 0
     for text in itertools.chain(texts, ["\n"]):
-        kept += text
-        *lines, kept = kept.split("\n")
-        if len(kept) > LONGEST_RECORD:
+        rest += text
+        *lines, rest = rest.split("\n")
+        if len(rest) > LONGEST_RECORD:
             raise CorpusError(
                 f"Line {line + len(lines) + 1} of {str(path)!r} is longer than {LONGEST_RECORD} characters."
             )
@@ -124,58 +149,47 @@ def _records(path: Path, texts: Iterator[str]) -> Iterator[Passage]:
                 yield Passage(written.encode(errors="replace").decode(), True)
 
 
-def _decoded(path: Path, errors: Errors, decompressed: Decompressed) -> Iterator[str]:
+def _decode(path: Path, errors: Errors, files: FilesRead) -> Iterator[str]:
     """The text of a file, block by block; invalid UTF-8 is refused with its line and byte."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors)
     offset, line = 0, 1
-    for block in _expanded(path, decompressed):
+    for block in itertools.chain(_expand(path, files), [b""]):
         pending = len(decoder.getstate()[0])
         try:
-            text = decoder.decode(block)
+            text = decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
-            raise _not_utf8(path, error, offset - pending, line) from None
+            bad = line + bytes(error.object[: error.start]).count(10)
+            raise CorpusError(
+                f"{str(path)!r} is not valid UTF-8 at byte {offset - pending + error.start} (line {bad}); "
+                "mend it, or go on with --errors replace."
+            ) from None
         offset += len(block)
         line += block.count(b"\n")
         if text:
             yield text
-    pending = len(decoder.getstate()[0])
-    try:
-        text = decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(path, error, offset - pending, line) from None
-    if text:
-        yield text
 
 
-def _not_utf8(path: Path, error: UnicodeDecodeError, base: int, line: int) -> CorpusError:
-    before = bytes(error.object[: error.start])
-    return CorpusError(
-        f"{str(path)!r} is not valid UTF-8 at byte {base + error.start} (line {line + before.count(10)}); "
-        "mend it, or go on with --errors replace."
-    )
-
-
-def _expanded(path: Path, decompressed: Decompressed) -> Iterator[bytes]:
+def _expand(path: Path, files: FilesRead) -> Iterator[bytes]:
     """The bytes of a file after decompression."""
     try:
-        with path.open("rb") as file, _opened(path, file) as stream:
+        files.files[path] = HashedFile(path)
+        with io.BufferedReader(files.files[path]) as file, _open(path, file) as stream:
             read = 0
             while block := stream.read(BLOCK):
                 if stream is not file:
-                    decompressed.add(path, file.tell() - read, len(block))
+                    files.add(path, file.tell() - read, len(block))
                     read = file.tell()
                 yield block
     except CorpusError:
         raise
-    except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
-        raise CorpusError(f"{str(path)!r} cannot be read: {error}.") from None
     except Exception as error:
-        if type(error).__name__ in ("ZstdError", "error"):  # zstandard and zlib have their own classes
-            raise CorpusError(f"{str(path)!r} cannot be read: {error}.") from None
-        raise
+        theirs = type(error).__name__ in ("ZstdError", "error")  # zstandard and zlib have their own classes
+        if not (theirs or isinstance(error, OSError | EOFError | lzma.LZMAError | ValueError)):
+            raise
+        raise CorpusError(f"{str(path)!r} cannot be read: {error}.") from None
 
 
-def _opened(path: Path, file: BinaryIO) -> BinaryIO:
+def _open(path: Path, file: BinaryIO) -> BinaryIO:
     if path.suffix == ".gz":
         return gzip.open(file, "rb")  # type: ignore[return-value]
     if path.suffix == ".xz":

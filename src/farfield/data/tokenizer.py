@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from farfield.data.corpus import Corpus, CorpusError, Passage
+from farfield.data.corpus import Corpus, CorpusError, FilesRead, Passage
 from farfield.data.tokenizing import try_out
 from farfield.reading import UnreadableError, read_json
 
@@ -45,7 +45,7 @@ def _characters_of_bytes() -> list[str]:
     return [chr(byte) if byte in printable else chr(next(spare)) for byte in range(256)]
 
 
-def train_bpe(corpus: Corpus, vocabulary: int) -> Tokenizer:
+def train_bpe(corpus: Corpus, vocabulary: int, files: FilesRead | None = None) -> Tokenizer:
     """Byte-level BPE of this many words, trained on the train split of the corpus (its first 64 MB)."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -60,7 +60,7 @@ def train_bpe(corpus: Corpus, vocabulary: int) -> Tokenizer:
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_first(corpus.passages("train"), TRAINING_BYTES), trainer)
+    tokenizer.train_from_iterator(_first(corpus.passages("train", files), TRAINING_BYTES), trainer)
     return tokenizer
 
 
@@ -80,7 +80,7 @@ def load_tokenizer(name: str) -> Tokenizer:
     if path.is_dir():
         path = path / "tokenizer.json"
     if path.exists() or path.suffix == ".json":
-        return _of_stranger(path)
+        return _load_untrusted(path)
     try:
         return Tokenizer.from_pretrained(name)
     except Exception as error:
@@ -91,7 +91,7 @@ def load_tokenizer(name: str) -> Tokenizer:
         ) from None
 
 
-def _of_stranger(path: Path) -> Tokenizer:
+def _load_untrusted(path: Path) -> Tokenizer:
     """The tokenizer of a file, tried in a process with limits first unless it is plain."""
     from tokenizers import Tokenizer
 
@@ -116,16 +116,21 @@ def make_tokenizer(name: str, corpus: Corpus, vocabulary: int, cache: Path) -> T
         return byte_tokenizer()
     if name != "bpe":
         return load_tokenizer(name)
-    key = hashlib.sha256(f"bpe 1 {tokenizers.__version__} {vocabulary} {corpus.digest('train')}".encode()).hexdigest()
-    kept = cache / "tokenizers" / f"{key[:32]}.json"
-    if kept.exists():
+    files = FilesRead()
+
+    def place() -> Path:
+        key = f"bpe 1 {tokenizers.__version__} {vocabulary} {corpus.digest('train', files)}"
+        return cache / "tokenizers" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+
+    path = place()
+    if path.exists():
         try:
-            return tokenizers.Tokenizer.from_file(str(kept))
+            return tokenizers.Tokenizer.from_file(str(path))
         except Exception:  # a damaged cache is made again
-            kept.unlink(missing_ok=True)
-    tokenizer = train_bpe(corpus, vocabulary)
-    private_folder(kept.parent)
-    replace_file(kept, tokenizer.to_str().encode())
+            path.unlink(missing_ok=True)
+    tokenizer = train_bpe(corpus, vocabulary, files)
+    private_folder(path.parent)
+    replace_file(place(), tokenizer.to_str().encode())
     return tokenizer
 
 

@@ -1,7 +1,8 @@
 """Tokens of a corpus in a memory-mapped file.
 
 It is made once for a corpus, a split and a tokenizer, under a key that is the digest of the three, written to a
-temporary name and renamed. Whoever reads it checks its digest first.
+temporary name and renamed. The key is that of the text as it was read: files that change meanwhile cannot get their
+tokens under another's key. Whoever reads it checks its digest first.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from farfield.data.corpus import Corpus, CorpusError, Passage
+from farfield.data.corpus import Corpus, CorpusError, FilesRead, Passage
 from farfield.data.durable import cache_folder, private_folder, sha256_of, sync_folder, write_file
 from farfield.data.tokenizer import end_token, tokenizer_digest, vocabulary_size
 from farfield.data.tokenizing import Limited, is_plain
@@ -55,37 +56,43 @@ def tokenize(
 ) -> Tokens:
     """The tokens of a split: from the cache, or made now, documents separated by the end token."""
     cache = cache_folder() if cache is None else cache
-    key = hashlib.sha256(f"tokens 1 {corpus.digest(split)} {tokenizer_digest(tokenizer)}".encode()).hexdigest()
-    folder = cache / "tokens" / key[:32]
-    opened = _opened(folder)
+    files = FilesRead()
+
+    def place() -> Path:
+        key = f"tokens 1 {corpus.digest(split, files)} {tokenizer_digest(tokenizer)}"
+        return cache / "tokens" / hashlib.sha256(key.encode()).hexdigest()[:32]
+
+    folder = place()
+    opened = _open(folder)
     if opened is not None:
         return opened
     home = private_folder(folder.parent)
     _remove_abandoned(home)
     staged = home / f".{folder.name}.{secrets.token_hex(8)}"
     staged.mkdir(mode=0o700)
-    lock = _held(staged)
+    lock = _lock(staged)
     try:
-        _write_tokens(staged, corpus, split, tokenizer, progress)
+        _write_tokens(staged, corpus, split, tokenizer, progress, files)
+        folder = place()  # of what was read just now
         (staged / LOCK).unlink()
         sync_folder(staged)
-        if folder.exists() and _opened(folder) is None:
+        if folder.exists() and _open(folder) is None:
             shutil.rmtree(folder)  # half a file from a full disk, or damaged since
         try:
             os.rename(staged, folder)
         except OSError:
-            if _opened(folder) is None:
+            if _open(folder) is None:
                 raise
         sync_folder(home)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
         os.close(lock)
-    made = _opened(folder)
+    made = _open(folder)
     assert made is not None
     return made
 
 
-def _held(staged: Path) -> int:
+def _lock(staged: Path) -> int:
     """A lock in a folder that is being made; the kernel lets go of it with the process."""
     handle = os.open(staged / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     if fcntl is not None:
@@ -109,7 +116,7 @@ def _remove_abandoned(home: Path) -> None:
             os.close(handle)
 
 
-def _opened(folder: Path) -> Tokens | None:
+def _open(folder: Path) -> Tokens | None:
     """The tokens in a folder, if they are what was written."""
     try:
         about = read_json(folder / "about.json")
@@ -130,11 +137,13 @@ def _digest(path: Path, size: int, inode: int, written: int, changed: int) -> st
     return sha256_of(path)
 
 
-def _write_tokens(folder: Path, corpus: Corpus, split: str, tokenizer: Tokenizer, progress: bool) -> None:
+def _write_tokens(
+    folder: Path, corpus: Corpus, split: str, tokenizer: Tokenizer, progress: bool, files: FilesRead
+) -> None:
     dtype = np.dtype(np.uint16 if vocabulary_size(tokenizer) <= 1 << 16 else np.uint32)
     total, count = hashlib.sha256(), 0
     with (folder / "tokens.bin").open("wb") as file:
-        for ids in _encoded(_watched(corpus, split, progress), tokenizer):
+        for ids in _encode(_watch(corpus, split, progress, files), tokenizer):
             data = np.asarray(ids, dtype=dtype).tobytes()
             file.write(data)
             total.update(data)
@@ -147,40 +156,36 @@ def _write_tokens(folder: Path, corpus: Corpus, split: str, tokenizer: Tokenizer
     write_file(folder / "about.json", json.dumps(about).encode())
 
 
-def _encoded(passages: Iterator[Passage], tokenizer: Tokenizer) -> Iterator[list[int]]:
+def _encode(passages: Iterator[Passage], tokenizer: Tokenizer) -> Iterator[Sequence[int] | np.ndarray]:
     """The tokens of each passage, with the end token behind a document's last."""
-    if is_plain(tokenizer):
+    end, plain = end_token(tokenizer), is_plain(tokenizer)
+    limited = Limited(tokenizer.to_str(), "of this text")  # starts its process when a text comes
 
-        def encode(texts: list[str]) -> list[list[int]]:
+    def encode(texts: list[str]) -> Sequence[Sequence[int] | np.ndarray]:
+        if plain:
             return [each.ids for each in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        return limited(texts)
 
-        yield from _in_lots(passages, encode, end_token(tokenizer))
-    else:
-        with contextlib.closing(Limited(tokenizer.to_str(), "of this text")) as limited:
-            yield from _in_lots(passages, limited, end_token(tokenizer))
+    with contextlib.closing(limited):
+        for lot in _lots(passages):
+            for passage, ids in zip(lot, encode([passage.text for passage in lot]), strict=True):
+                yield [*ids, end[1]] if end and passage.last else ids
 
 
-def _in_lots(
-    passages: Iterator[Passage], encode: Callable[[list[str]], list[Any]], end: tuple[str, int] | None
-) -> Iterator[list[int]]:
-    waiting: list[Passage] = []
-
-    def flush() -> Iterator[list[int]]:
-        for passage, ids in zip(waiting, encode([passage.text for passage in waiting]), strict=True):
-            yield [*ids, end[1]] if end and passage.last else ids
-        waiting.clear()
-
+def _lots(passages: Iterator[Passage]) -> Iterator[list[Passage]]:
+    """The passages some at a time, about `ENCODE_AT_ONCE` characters together."""
+    lot: list[Passage] = []
     size = 0
     for passage in passages:
-        waiting.append(passage)
+        lot.append(passage)
         size += len(passage.text)
         if size >= ENCODE_AT_ONCE:
-            yield from flush()
-            size = 0
-    yield from flush()
+            yield lot
+            lot, size = [], 0
+    yield lot
 
 
-def _watched(corpus: Corpus, split: str, progress: bool) -> Iterator[Passage]:
+def _watch(corpus: Corpus, split: str, progress: bool, files: FilesRead) -> Iterator[Passage]:
     """The passages of a split, with a bar that counts the text as it goes by; empty text is left out."""
     from rich.console import Console
     from rich.progress import DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TransferSpeedColumn
@@ -190,7 +195,7 @@ def _watched(corpus: Corpus, split: str, progress: bool) -> Iterator[Passage]:
     with Progress(*columns, console=console, disable=not (progress and console.is_terminal), transient=True) as bar:
         task = bar.add_task(f"tokens of the {split} split", total=None)
         empty = True
-        for passage in corpus.passages(split):
+        for passage in corpus.passages(split, files):
             bar.advance(task, len(passage.text))
             empty = empty and not passage.text
             if not empty:

@@ -14,10 +14,12 @@ from fractions import Fraction
 from typing import Any
 
 from farfield.explorer.question import read
-from farfield.explorer.reply import reply
-from farfield.formula import Formula, FormulaError
+from farfield.explorer.replies import refusal, reply
+from farfield.formula import Formula
 from farfield.formula.tree import Node
 from farfield.theory.verdict import horizon
+
+Tree = list["str | float | Tree"]
 
 if not hasattr(time, "thread_time"):  # a browser's Python has one thread, and no clock for it
     time.thread_time = time.process_time
@@ -33,20 +35,18 @@ def begin(weights: Callable[[str, bool, int, int], Any]) -> None:
 
 
 def respond(kind: str, fields: str) -> str:
-    """The reply to a question whose fields are a JSON list of pairs, as JSON; a person's mistake is {"error": ...}."""
+    """The reply to a question whose fields are a JSON list of pairs, as JSON; a mistake is {"error": ...}."""
     try:
         question = read(kind, [(name, value) for name, value in json.loads(fields)])
-    except FormulaError as error:
-        return json.dumps({"error": str(error), "pointer": error.pointer() if error.text else None})
     except ValueError as error:
-        return json.dumps({"error": str(error)})
+        return json.dumps(refusal(error))
     answer, fault = reply(question)
     if fault:
         print(fault)  # on the browser's console
     return json.dumps(answer, allow_nan=False)
 
 
-def tree(node: Node) -> list[Any]:
+def tree(node: Node) -> Tree:
     """An expression as plain lists: its operation, its value if it has one, and its arguments."""
     if isinstance(node.value, Fraction):
         return ["number", float(node.value)]

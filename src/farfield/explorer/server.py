@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
@@ -22,8 +21,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from farfield.explorer.answer import zoo_list
 from farfield.explorer.question import LONGEST_CONFIGURATION, LONGEST_QUERY, read
+from farfield.explorer.replies import Reply, zoo_list
 from farfield.explorer.work import BusyError, CutOffError, Pool
 from farfield.reading import parse_json
 
@@ -52,7 +51,7 @@ class Impatient(H11Protocol):
     uvicorn itself lets a client that sends nothing, or half a request, hold its place for ever.
     """
 
-    idle_before: Any = None
+    idle_before: tuple[object, int] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -87,7 +86,7 @@ def listen(port: int) -> socket.socket:
     return own
 
 
-def application(port: int, study: list[dict[str, Any]] | None = None, pool: Pool | None = None) -> ASGIApp:
+def application(port: int, study: Sequence[Reply] | None = None, pool: Pool | None = None) -> ASGIApp:
     """The page, its answers and its guard, for a server at this port."""
     workers = pool or Pool()
 
@@ -103,10 +102,8 @@ def application(port: int, study: list[dict[str, Any]] | None = None, pool: Pool
         question = read(request.path_params.get("kind", "inspect"), fields)
         try:
             answer = await _while_connected(request, workers.ask(question))
-        except CutOffError as error:
-            return _json({"error": str(error)}, 504)
-        except BusyError as error:
-            return _json({"error": str(error)}, 503)
+        except (CutOffError, BusyError) as error:
+            return _json({"error": str(error)}, 503 if isinstance(error, BusyError) else 504)
         return _json(answer, 400 if "error" in answer else 200)
 
     async def start(request: Request) -> Response:
@@ -123,7 +120,7 @@ def application(port: int, study: list[dict[str, Any]] | None = None, pool: Pool
     return Guard(inner, port)
 
 
-def _file(content: bytes, kind: str) -> Any:
+def _file(content: bytes, kind: str) -> Callable[[Request], Awaitable[Response]]:
     async def give(request: Request) -> Response:
         return Response(content, media_type=kind)
 
@@ -134,7 +131,7 @@ async def _sentence(request: Request, error: Exception) -> Response:
     return _json({"error": str(error)}, 400)
 
 
-def _json(data: Any, status: int = 200) -> Response:
+def _json(data: Reply, status: int = 200) -> Response:
     return Response(json.dumps(data, allow_nan=False), status, media_type="application/json")
 
 
@@ -161,7 +158,7 @@ def _pairs(body: bytes) -> list[tuple[str, str]]:
     return [(name, value) for name, value in sent]
 
 
-async def _while_connected(request: Request, asked: Any) -> dict[str, Any]:
+async def _while_connected(request: Request, asked: Coroutine[None, None, Reply]) -> Reply:
     """The answer, unless the browser leaves first: then the work is given up."""
 
     async def left() -> None:

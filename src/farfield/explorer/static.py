@@ -15,22 +15,20 @@ import tarfile
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from farfield.data.durable import cache_folder, replace_file
-from farfield.explorer.answer import zoo_list
 from farfield.explorer.question import read
-from farfield.explorer.reply import reply
+from farfield.explorer.replies import Reply, reply, zoo_list
 from farfield.zoo import ENCODINGS
 
 MARK = "farfield-explorer.json"  # a folder with this file is one of ours
 _PYPI = "https://files.pythonhosted.org/packages"
 _ROOMS = ("formula", "zoo", "theory", "explorer")
-_FILES = ("*.py*", "nn/__init__.py*", "nn/decoder/__init__.py", "nn/decoder/registration.py")
+_FILES = ("*.py*", "models/*.py", "nn/__init__.py*", "nn/decoder/__init__.py", "nn/decoder/registration.py")
 _POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'"
@@ -65,12 +63,12 @@ LAZY_LOADER = Pinned(
 PARTS = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")  # of Pyodide
 
 
-def build(folder: Path, study: list[dict[str, Any]] | None, seconds: float, say: Callable[[str], None]) -> None:
+def build(folder: Path, study: Sequence[Reply] | None, seconds: float, say: Callable[[str], None]) -> None:
     """Write the page into a folder, which must be new, empty, or one of ours.
 
     Args:
         folder: where the page goes.
-        study: the results of a study to show, as `explorer.study.load` gives them.
+        study: the results of a study to show, as `load_study` gives them.
         seconds: how long one question may take in the browser.
         say: is told what is being done.
 
@@ -118,9 +116,9 @@ def fetch(wanted: Pinned) -> bytes:
     return content
 
 
-def answers() -> dict[str, Any]:
+def answers() -> dict[str, Reply]:
     """What the page asks about each named encoding as it stands, so that it is useful before Python is there."""
-    out: dict[str, Any] = {}
+    out: dict[str, Reply] = {}
     usual = [("heads", "8"), ("head", "8")]
     for name, encoding in ENCODINGS.items():
         own = [("f", name), *usual, ("from", "0")]
@@ -141,15 +139,16 @@ def answers() -> dict[str, Any]:
     return out
 
 
-def _whole(kind: str, fields: list[tuple[str, str]]) -> dict[str, Any]:
+def _whole(kind: str, fields: list[tuple[str, str]]) -> Reply:
     """An answer with all its parts."""
-    answer, fault = reply(read(kind, fields))
-    assert not fault, fault
-    while answer.get("rest"):
-        further, fault = reply(read(kind, [*fields, ("skip", str(len(answer["rows"])))]))
+    rows: list[object] = []
+    while True:
+        answer, fault = reply(read(kind, [*fields, ("skip", str(len(rows)))] if rows else fields))
         assert not fault, fault
-        answer = {**further, "rows": [*answer["rows"], *further["rows"]]}
-    return answer
+        further = answer.get("rows")
+        rows += further if isinstance(further, list) else []
+        if not answer.get("rest"):
+            return {**answer, "rows": rows} if rows else answer
 
 
 def _key(kind: str, fields: list[tuple[str, str]]) -> str:
@@ -196,7 +195,7 @@ def _as_static(page: str) -> str:
     return page.replace("<title>", f'{policy}\n<meta name="farfield-static" content="yes">\n<title>', 1)
 
 
-def _json(data: Any) -> bytes:
+def _json(data: object) -> bytes:
     return json.dumps(data, allow_nan=False, separators=(",", ":")).encode()
 
 

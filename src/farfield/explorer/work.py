@@ -8,16 +8,18 @@ from __future__ import annotations
 import math
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import TypeVar, TypeVarTuple
 
 import anyio
 from anyio import to_process
 
 from farfield.explorer.question import Question
-from farfield.explorer.reply import reply
+from farfield.explorer.replies import Reply, reply
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 SECONDS = 5.0  # for one answer
 WORKERS = 4
 WAITING = 32  # questions that may wait for a worker
@@ -52,7 +54,7 @@ class Pool:
             yield self
             starting.cancel_scope.cancel()
 
-    async def ask(self, question: Question) -> dict[str, Any]:
+    async def ask(self, question: Question) -> Reply:
         """The answer of a worker, within the limit."""
         busy = BusyError("the explorer is busy with other questions; ask again in a moment")
         if self._asked >= self.size + self.waiting:
@@ -72,7 +74,7 @@ class Pool:
         finally:
             self._asked -= 1
 
-    async def _answer(self, question: Question) -> dict[str, Any]:
+    async def _answer(self, question: Question) -> Reply:
         try:
             await self._prepare()
             answer, fault = await self._run(self.seconds, work, question, 2 * self.seconds)
@@ -86,7 +88,7 @@ class Pool:
         sys.stderr.write(fault)  # on the terminal of whoever runs the explorer
         return answer
 
-    async def _run(self, seconds: float, function: Any, *arguments: Any) -> Any:
+    async def _run(self, seconds: float, function: Callable[[*Ts], T], *arguments: *Ts) -> T:
         with anyio.fail_after(seconds):
             try:
                 return await to_process.run_sync(function, *arguments, cancellable=True, limiter=self._uncounted)
@@ -127,7 +129,7 @@ def prepare() -> None:
         reply(Question(kind, ("alibi",), ({},)))
 
 
-def work(question: Question, seconds: float) -> tuple[dict[str, Any], str]:
+def work(question: Question, seconds: float) -> tuple[Reply, str]:
     """The reply to a question; this process ends by itself if it takes so long that nobody can be waiting."""
     _end_after(seconds)
     try:

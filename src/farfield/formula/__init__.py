@@ -1,7 +1,9 @@
-"""Text to a checked tree, and the tree read as numbers, balls, tensors, text, LaTeX and MathML."""
+"""Text to a checked tree, and the tree as numbers, balls, tensors, text, LaTeX and MathML."""
 
 from farfield.formula.algebras import expanded_size, index_range
-from farfield.formula.formula import Formula, constant, parse
-from farfield.formula.tree import FormulaError, Node, fold, number
+from farfield.formula.formula import Formula, constant, parse, parse_relations
+from farfield.formula.tree import FormulaError, Node, number
 
-__all__ = ["Formula", "FormulaError", "Node", "constant", "expanded_size", "fold", "index_range", "number", "parse"]
+__all__ = [
+    "Formula", "FormulaError", "Node", "constant", "expanded_size", "index_range", "number", "parse", "parse_relations",
+]  # fmt: skip

@@ -1,9 +1,9 @@
 """The operations of the language, the functions that others can express, and the tables that give each a meaning.
 
-A *reading* of formulas (doubles, balls, LaTeX, growth at infinity, ...) is a table with one rule for every operation in
-`OPERATIONS`. It is made with `reading`, which refuses a table that lacks a rule: a new function cannot be imported, let
-alone judged, before every reading knows it. A function in `DERIVED` needs no rule anywhere, because it is written out
-before it is read; a table may still have a better one.
+Every meaning of a formula (doubles, balls, LaTeX, expansions at infinity, ...) is a table with one rule for each
+operation in `OPERATIONS`. It is made with `rule_table`, which refuses a table that lacks a rule: a new function cannot
+be imported, let alone judged, before every table knows it. A function in `DERIVED` needs no rule anywhere, because it
+is expanded before evaluation; a table may still have a better one.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ from farfield.formula.tree import Node, substitute
 Rule = TypeVar("Rule")
 
 OPERATORS = {"+": 2, "-": 2, "*": 2, "/": 2, "neg": 1, "**": 2}  # how many arguments each takes
-FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "sin": 1, "cos": 1, "abs": 1, "floor": 1, "min": 2, "max": 2,
-    "atan": 1, "erf": 1, "gamma": 1,  # gamma of what is positive
-}  # fmt: skip
-ALSO_NAMES = ("gamma",)  # functions before a bracket, parameters elsewhere
+FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "sin": 1, "cos": 1, "abs": 1, "floor": 1, "min": 2, "max": 2}
 DERIVED = {  # the first argument is called t here, the second m
     "tanh": "1 - 2/(exp(2*t) + 1)",
     "sigmoid": "1/(1 + exp(-t))",
@@ -41,38 +38,29 @@ CALLS = {**FUNCTIONS, **dict.fromkeys(DERIVED, 1), "mod": 2}
 OPERATIONS = (*OPERATORS, *FUNCTIONS)
 WAVES = ("sin", "cos")
 SWITCHES = ("where", "min", "max", "abs")  # made of branches
-RELATIONS = ("=", "!=", "<", "<=", ">", ">=", "->")
+COMPARISONS = ("<", "<=", ">", ">=")
+RELATIONS = ("=", "!=", *COMPARISONS, "->")
 STATEMENTS = (*RELATIONS, "apply", "order", "...")  # parts of a proof, not of a formula
-ROUGH = (*WAVES, *SWITCHES, "floor")  # whatever may turn or jump again and again
-
-CLASSES = ("between", "sink")  # parts that stand for many biases, or for the denominator of a row
-ROW = "i"  # the row, where a formula speaks of it
-
-READINGS: dict[str, Mapping[str, object]] = {}  # every table, by name
+ROUGH = (*WAVES, *SWITCHES, "floor")  # may turn or jump again and again
+RULE_TABLES: dict[str, Mapping[str, object]] = {}  # by name
 
 
-def reading(name: str, rules: Mapping[str, Rule], more: Iterable[str] = ()) -> dict[str, Rule]:
+def rule_table(name: str, rules: Mapping[str, Rule], others: Iterable[str] = ()) -> dict[str, Rule]:
     """A table with a rule for every operation, and for what else it has to know.
 
     Args:
         name: what the table gives, for the error and for the test that goes through all tables.
         rules: one rule for each operation; derived functions may have one.
-        more: parts of a formula beside the operations that must have a rule, such as "where" and "sum".
+        others: parts of a formula beside the operations that must have a rule, such as "where" and "sum".
     """
-    needed = (*OPERATIONS, *more)
+    needed = (*OPERATIONS, *others)
     missing = [op for op in needed if op not in rules]
     unknown = [op for op in rules if op not in needed and op not in DERIVED]
     if missing or unknown:
         what = f"has no rule for {', '.join(missing)}" if missing else f"has rules for the unknown {', '.join(unknown)}"
-        raise TypeError(f"the reading {name!r} of formulas {what}")
-    READINGS[name] = rules
+        raise TypeError(f"the table {name!r} of rules {what}")
+    RULE_TABLES[name] = rules
     return dict(rules)
-
-
-@lru_cache(maxsize=4096)
-def is_class(node: Node) -> bool:
-    """Whether an expression stands for many biases: it has between(lo, hi), a sink, or the row i in it."""
-    return ROW in node.free() or any(n.op in CLASSES for n in node.walk())
 
 
 @cache

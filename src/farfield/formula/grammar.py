@@ -6,33 +6,38 @@ unary       = { "-" | "+" } power
 power       = atom [ "**" unary ]
 atom        = number | "pi" | "t" | parameter | "(" expression ")" | function "(" arguments ")"
             | "sum(" expression "," index "," first "," last ")"
-            | "between(" low "," high ")" | "sink(" logit ")"
             | "where(" expression ("<" | "<=" | ">" | ">=") expression "," branch "," branch ")"
 branch      = expression | "-inf"
+
+`as_meant` reads what people write elsewhere: `^`, `ln`, `²`, `λ`, `−`, `·` and their like.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import NoReturn
 
-from farfield.formula.functions import ALSO_NAMES, CALLS, CLASSES
+from farfield.formula.functions import CALLS, COMPARISONS
 from farfield.formula.tree import FormulaError, Node
 
 MAX_NESTING = 40  # brackets, signs and powers inside one another
 MAX_DIGITS = 50  # of one number
 MAX_MAGNITUDE = 300  # a constant lies within 10 ** +-MAX_MAGNITUDE
 
-FORMS = ("sum", "where", *CLASSES)  # functions with a grammar of their own
-COMPARISONS = ("<", "<=", ">", ">=")
+FORMS = ("sum", "where")  # functions with a grammar of their own
 _SPELLINGS = {
     "ln": "log", "cosine": "cos", "sine": "sin", "tangent": "tan", "logistic": "sigmoid", "power": "**",
     "pow": "**", "root": "sqrt", "maximum": "max", "minimum": "min", "absolute": "abs",
-    "sigma": "sum", "piecewise": "where", "if": "where", "arctan": "atan", "tgamma": "gamma",
+    "sigma": "sum", "piecewise": "where", "if": "where",
 }  # fmt: skip
+_GONE = {
+    **{f: f"the function '{f}' left the language: no published encoding uses it" for f in ("atan", "erf", "gamma")},
+    "between": "'between' left the language: give two formulas, such as 'upper: -k*t + m; lower: -k*t - m'",
+    "sink": "'sink' left the language: give its logit after the formula, such as 'where(t < w, 0, -inf); sink: s'",
+}
 _NOT_PARAMETERS = {
     "x": "the distance is called 't' here, not 'x'",
     "e": "write exp(...) for a power of e",
@@ -42,20 +47,23 @@ _NOT_PARAMETERS = {
     "infinity": "write '-inf' in a branch of where(...)",
     "lambda": "'lambda' is not a formula",
 }
-_SIGNS = {
-    "^": "'^' is not a power here; write '**'",
-    "−": "this is not the minus sign of the keyboard; write '-'",
-    "–": "this is not the minus sign of the keyboard; write '-'",
-    "×": "write '*' for a product",
-    "·": "write '*' for a product",
-    "÷": "write '/' for a quotient",
-    "π": "write 'pi'",
+_OTHER_SIGNS = {
     "√": "write 'sqrt(...)'",
     "|": "write 'abs(...)' for an absolute value",
     "=": "'=' has no place in a formula; give a parameter its value with --set",
     "[": "write round brackets",
     "{": "write round brackets",
 }
+_MEANT_SIGNS = {
+    "^": "**", "−": "-", "–": "-", "—": "-", "·": "*", "×": "*", "⋅": "*", "∙": "*", "÷": "/", "∕": "/", "≤": "<=",
+    "≥": ">=", "π": "pi", "λ": "lam", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "θ": "theta", "σ": "sigma",
+    "μ": "mu", "τ": "tau", "ω": "omega", "\u00a0": " ", "\u202f": " ",
+}  # fmt: skip
+_MEANT_WORDS = {"ln": "log", "Log": "log", "Exp": "exp", "Sqrt": "sqrt", "lambda": "lam", "√": "sqrt"}
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_MEANT = re.compile(
+    rf"[{re.escape(''.join(_MEANT_SIGNS))}]|[⁰¹²³⁴-⁹]+|√(?=\()|\b(?:ln|Log|Exp|Sqrt|lambda)\b(?=\s*\()|\blambda\b"
+)
 _TOKEN = re.compile(
     r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<sign>\*\*|//|<=|>=|[-+*/(),<>])|(?P<space>[ \t]+)"
@@ -100,7 +108,9 @@ class Parser:
         c = self.text[place]
         shown = repr(c) if c.isprintable() else f"U+{ord(c):04X}"
         sentence = f"the character {shown} has no place in a formula; use numbers, names and + - * / ** ( ) ,"
-        raise FormulaError(_SIGNS.get(c, sentence), self.text, place + 1)
+        if _MEANT_SIGNS.get(c, "").strip():
+            sentence = f"the character {shown} has no place in a formula; write '{_MEANT_SIGNS[c]}'"
+        raise FormulaError(_OTHER_SIGNS.get(c, sentence), self.text, place + 1)
 
     def fail(self, sentence: str, column: int | None = None) -> NoReturn:
         raise FormulaError(sentence, self.text, self.tokens[self.at][2] if column is None else column)
@@ -138,22 +148,20 @@ class Parser:
         return node
 
     def expression(self) -> Node:
-        node = self.term()
-        while True:
-            column = self.tokens[self.at][2]
-            op = self.take("+", "-")
-            if op is None:
-                return node
-            node = Node(op, (node, self.term()), column=column)
+        return self._chain(self.term, "+", "-")
 
     def term(self) -> Node:
-        node = self.unary()
+        return self._chain(self.unary, "*", "/")
+
+    def _chain(self, part: Callable[[], Node], *signs: str) -> Node:
+        """Parts with these signs between them, from left to right."""
+        node = part()
         while True:
             column = self.tokens[self.at][2]
-            op = self.take("*", "/")
+            op = self.take(*signs)
             if op is None:
                 return node
-            node = Node(op, (node, self.unary()), column=column)
+            node = Node(op, (node, part()), column=column)
 
     def unary(self) -> Node:
         column = self.tokens[self.at][2]
@@ -210,7 +218,7 @@ class Parser:
             return Node("pi", column=column)
         if word in self.indices:
             return Node("name", (), word, column)
-        if (word in CALLS and word not in ALSO_NAMES) or word in FORMS:
+        if word in CALLS or word in FORMS:
             self.fail(f"'{word}' is a function; write {word}(...)", column)
         if word in _SPELLINGS and word != "if":
             self.fail(f"'{word}' is not known; write '{_SPELLINGS[word]}'", column)
@@ -226,8 +234,8 @@ class Parser:
             return self.sum(column)
         if word == "where":
             return self.where(column)
-        if word in CLASSES:
-            return self.bounds(word, column)
+        if word in _GONE:
+            self.fail(_GONE[word], column)
         if word not in CALLS:
             near = difflib.get_close_matches(word.lower()[:20], [*CALLS, *FORMS], 1)
             hint = _SPELLINGS.get(word) or (near[0] if near else "")
@@ -241,15 +249,6 @@ class Parser:
         wanted = CALLS[word]
         if len(args) != wanted:
             self.fail(f"{word} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}", column)
-        return Node(word, tuple(args), column=column)
-
-    def bounds(self, word: str, column: int) -> Node:
-        form = "in between(low, high)" if word == "between" else "in sink(logit)"
-        args = [self.expression()]
-        if word == "between":
-            self.need(",", form)
-            args.append(self.expression())
-        self.need(")", form)
         return Node(word, tuple(args), column=column)
 
     def sum(self, column: int) -> Node:
@@ -286,6 +285,23 @@ class Parser:
             self.fail("the second argument of sum is its index, such as j", column)
         return word
 
+    def relations(self) -> list[Node]:
+        """Relations with commas between them, such as a > 0, 0 < b <= 1."""
+        result: list[Node] = []
+        while True:
+            left, count = self.expression(), len(result)
+            while comparison := self.take(*COMPARISONS):
+                right = self.expression()
+                result.append(Node(comparison, (left, right)))
+                left = right
+            if len(result) == count:
+                self.fail("an assumption is a comparison such as a > 0")
+            if not self.take(","):
+                break
+        if self.tokens[self.at][0] != "end":
+            self.fail(f"{self.tokens[self.at][1][:20]!r} has no place in an assumption such as a > 0, b <= 1")
+        return result
+
     def where(self, column: int) -> Node:
         form = "in where(t < w, a, b)"
         left = self.expression()
@@ -299,3 +315,21 @@ class Parser:
         b = self.expression()
         self.need(")", form)
         return Node("where", (left, right, a, b), comparison, column)
+
+
+def as_meant(text: str) -> tuple[str, str]:
+    """What a person typed in the spelling of formulas, and what was taken for what; ("", "") if it is that already."""
+    meanings: dict[str, str] = {}
+
+    def write(match: re.Match[str]) -> str:
+        sign = match[0]
+        meaning = _MEANT_SIGNS.get(sign) or _MEANT_WORDS.get(sign) or f"**{sign.translate(_SUPERSCRIPTS)}"
+        if meaning.strip():
+            meanings[sign] = meaning
+        return meaning
+
+    written = _MEANT.sub(write, text)
+    if written == text:
+        return "", ""
+    changes = [f"'{sign}' as '{meaning}'" for sign, meaning in meanings.items()] or ["an unusual space as a space"]
+    return written, f"read {', '.join(changes)}"

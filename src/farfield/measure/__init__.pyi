@@ -10,7 +10,6 @@ from .figures import speed_figure as speed_figure
 from .figures import truncation_figure as truncation_figure
 from .gradient import ByGradient as ByGradient
 from .gradient import by_gradient as by_gradient
-from .lengths import MULTIPLES as MULTIPLES
 from .loading import load_model as load_model
 from .loading import load_text as load_text
 from .models import Model as Model
@@ -22,9 +21,10 @@ from .rise import LEVEL as LEVEL
 from .rise import Extrapolation as Extrapolation
 from .rise import extrapolation as extrapolation
 from .rise import rises as rises
-from .segments import Text as Text
 from .speed import Speed as Speed
 from .speed import measure_speed as measure_speed
 from .statistics import rank_correlation as rank_correlation
 from .tails import replaced_tail as replaced_tail
 from .tails import tail_formula as tail_formula
+from .text import MULTIPLES as MULTIPLES
+from .text import Text as Text

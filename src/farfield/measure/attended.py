@@ -13,8 +13,8 @@ Shapes: B samples, H heads, N tokens, R queries of a block, E epsilons.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,41 +24,30 @@ from torch import Tensor
 
 from farfield.measure.cutting import receptive_fields
 from farfield.measure.models import AttentionInputs, Model
-from farfield.measure.segments import Text
 from farfield.measure.statistics import quantiles, rank_correlation
+from farfield.measure.text import Text
 from farfield.nn.learned_heads import LearnedHead
 from farfield.theory.fields.receptive import exact_epsilon
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
-def blocks(inputs: AttentionInputs, sample: int, first: int) -> Iterator[tuple[int, int, Tensor]]:
-    """For each block of queries a..b-1 from `first` on: their logits, (H, R, b), float64, nearest key last.
-
-    Keys in the future of a query, and those beyond the window in force, have minus infinity.
-    """
-    yield from inputs.logits(sample, first, inputs.window)
-
-
-def by_distance(values: Tensor, beyond: float = 0.0) -> Tensor:
-    """Values (H, R, b) of the last R queries and all b keys, by distance t = i - j instead of by key.
-
-    Beyond the first token there is nothing: `beyond` is put there.
-    """
-    heads, rows, b = values.shape
-    padded = torch.nn.functional.pad(values.flip(-1), (0, rows), value=beyond)
+def by_distance(weights: Tensor) -> Tensor:
+    """Weights (H, R, b) of the last R queries and all b keys, by distance t = i - j; 0 beyond the first token."""
+    heads, rows, b = weights.shape
+    padded = torch.nn.functional.pad(weights.flip(-1), (0, rows))
     # row r stands rows - 1 - r places before the newest key, where its distances begin
     return padded.as_strided((heads, rows, b), (rows * (b + rows), b + rows - 1, 1), rows - 1)
 
 
-def receptive_field(weights: Tensor, epsilon: float) -> Tensor:
-    """The smallest window that holds more than 1 - epsilon of each query's attention, for weights (H, R, b)."""
-    return _smallest(by_distance(weights).cumsum(-1), epsilon)
+def smallest_window(mass: Tensor, epsilon: float) -> Tensor:
+    """The smallest window that holds more than 1 - epsilon of each query's attention, for what the nearest tokens hold.
 
-
-def _smallest(mass: Tensor, epsilon: float) -> Tensor:
-    total = mass[..., -1:]  # 1 but for rounding
-    return (mass <= (1 - epsilon) * total).sum(-1) + 1
+    Args:
+        mass: (H, R, b): running sums of the weights by distance; the last is 1 but for rounding.
+        epsilon: The share outside.
+    """
+    return (mass <= (1 - epsilon) * mass[..., -1:]).sum(-1) + 1
 
 
 @dataclass
@@ -67,6 +56,8 @@ class ByAttention:
 
     Attributes:
         queries: How many were counted, for each head.
+        layers: Those that have attention, counted from 0, in the order of the tables.
+        no_attention: Those that have none (recurrent ones, convolutions).
         counts: (E, layers, H, N + 1): how many queries have the field j.
         mass: (layers, H, N): mean attention by distance.
         trf: (E, layers, H), certified; None: the series diverges, or there is none.
@@ -79,6 +70,8 @@ class ByAttention:
     length: int
     burn_in: int
     queries: int
+    layers: list[int]
+    no_attention: list[int]
     epsilons: list[str]
     counts: np.ndarray
     mass: np.ndarray
@@ -91,9 +84,11 @@ class ByAttention:
         """How far the model looks, in one sentence, for the last epsilon."""
         median = self.median()[-1]
         layer, head = np.unravel_index(int(median.argmax()), median.shape)
-        where = f"in its widest head (layer {layer + 1}, head {head + 1}), in rows of up to {self.length}"
-        said = f"all but {self.epsilons[-1]} of a query's attention lies within {median.max()} tokens"
-        return f"{self.model} ({self.encoding}): {said}, by the median, {where}."
+        where = f"in its widest head (layer {self.layers[layer] + 1}, head {head + 1}), in rows of up to {self.length}"
+        share = f"all but {self.epsilons[-1]} of a query's attention lies within {median.max()} tokens"
+        others = ", ".join(str(layer + 1) for layer in self.no_attention)
+        others = f" Layers without attention: {others}." if others else ""
+        return f"{self.model} ({self.encoding}): {share}, by the median, {where}.{others}"
 
     def median(self) -> np.ndarray:
         """The median ERF, (E, layers, H)."""
@@ -119,7 +114,7 @@ class ByAttention:
         values = self.quantiles()
         heads = [
             {
-                "layer": layer + 1,
+                "layer": self.layers[layer] + 1,
                 "head": head + 1,
                 "epsilon": epsilon,
                 "erf": dict(zip(map(str, SHARES), values[e, layer, head].tolist(), strict=True)),
@@ -137,8 +132,9 @@ class ByAttention:
             "length": self.length,
             "burn_in": self.burn_in,
             "queries": self.queries,
+            "layers_without_attention": [layer + 1 for layer in self.no_attention],
             "heads": heads,
-            "learned": [one.json() for one in self.learned],
+            "learned": [head.json() for head in self.learned],
             "rank_correlation": {epsilon: agreement([self], e) for e, epsilon in enumerate(self.epsilons)},
         }
 
@@ -149,7 +145,7 @@ def agreement(measured: Sequence[ByAttention], number: int = 0) -> dict[str, flo
     The paper's claim about TRF and ERF, as a number. `trf` takes the certified field of an endless row, infinite for
     divergent series; `trf_of_rows` that of rows as long as the measured ones.
     """
-    pairs = [pair for one in measured for pair in one.pairs(number)]
+    pairs = [pair for model in measured for pair in model.pairs(number)]
     erf = [pair[2] for pair in pairs]
     return {
         "trf": rank_correlation([pair[0] for pair in pairs], erf),
@@ -165,7 +161,7 @@ def by_attention(
     epsilons: Sequence[str | float | Fraction] = ("0.1", "0.01"),
     burn_in: int | None = None,
     chunks: int = 4,
-    watch: Any = None,
+    watch: Callable[[], None] | None = None,
 ) -> ByAttention:
     """Measure the receptive field of every layer, head and query past the burn-in, on chunks spread over a text.
 
@@ -189,15 +185,17 @@ def by_attention(
     counts = np.zeros((len(exact), model.layers, model.heads, length + 1), dtype=np.int64)
     mass = np.zeros((model.layers, model.heads, length))
     row_fields = np.zeros((len(exact), model.layers, model.heads), dtype=np.int64)
+    visits = np.zeros(model.layers, dtype=np.int64)  # 0 without attention; several a text where layers are used again
 
     def visit(layer: int, inputs: AttentionInputs) -> None:
-        for _, _, logits in blocks(inputs, 0, burn_in):
+        visits[layer] += 1
+        for _, _, logits in inputs.logits(0, burn_in, inputs.window):
             taken = inputs.sink_share(logits.logsumexp(-1))[..., None]
             held = by_distance(logits.softmax(-1) * (1 - taken))
             mass[layer, :, : held.shape[2]] += held.sum(1).cpu().numpy()
             running = held.cumsum(-1) + taken  # what a sink holds lies at no distance: no window loses it
             for e, epsilon in enumerate(exact):
-                fields = _smallest(running, epsilon).cpu().numpy()
+                fields = smallest_window(running, epsilon).cpu().numpy()
                 for head in range(model.heads):
                     counts[e, layer, head] += np.bincount(fields[head], minlength=length + 1)
         for e, epsilon in enumerate(exact):
@@ -205,21 +203,22 @@ def by_attention(
         if watch is not None:
             watch()
 
-    with torch.inference_mode(), model.watching(visit):
-        for ids in texts:
-            model.states(torch.from_numpy(ids[:-1])[None].to(model.device))
-    queries = len(texts) * (length - burn_in)
+    model.show([ids[:-1] for ids in texts], visit)
+    layers = np.flatnonzero(visits).tolist()
+    queries = visits[layers] * (length - burn_in)
     return ByAttention(
         model.name,
         model.encoding,
         length,
         burn_in,
-        queries,
+        int(queries.max()),
+        layers,
+        np.flatnonzero(visits == 0).tolist(),
         [str(e) for e in epsilons],
-        counts,
-        mass / queries,
-        [receptive_fields(model, e) for e in epsilons],
-        row_fields if model.has_bias() else None,
+        counts[:, layers],
+        mass[layers] / queries[:, None, None],
+        [[fields[layer] for layer in layers] for fields in (receptive_fields(model, e) for e in epsilons)],
+        row_fields[:, layers] if model.has_bias() else None,
         tuple(model.learned_heads()),
     )
 
@@ -229,3 +228,19 @@ def fields_of_rows(bias: Tensor, epsilon: float, burn_in: int, length: int) -> n
     running = (bias[:, :length] - bias[:, :length].amax(-1, keepdim=True)).exp().cumsum(-1)
     fields = torch.searchsorted(running, (1 - epsilon) * running[:, burn_in:], right=True) + 1
     return fields.sort(-1).values[:, (fields.shape[1] - 1) // 2].cpu().numpy()
+
+
+def largest_logits(model: Model, text: Text, length: int, *, chunks: int = 1) -> list[float]:
+    """The largest |q.k|*scale of each layer, over all heads, queries and keys before them, on chunks of a text.
+
+    A window that is certified for logits within a bound rests on it.
+    """
+    largest = [0.0] * model.layers
+
+    def visit(layer: int, inputs: AttentionInputs) -> None:
+        bare = replace(inputs, bias=None, window=None, own=None, chunk=None, key_bias=None)
+        for _, _, logits in bare.logits(0, 0, None):
+            largest[layer] = max(largest[layer], float(logits[logits.isfinite()].abs().max()))
+
+    model.show([ids[:-1] for ids in text.chunks(length, chunks)], visit)
+    return largest

@@ -10,18 +10,16 @@ Shapes: B samples, H heads, N tokens.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from farfield.formula import Formula
 from farfield.measure.models import AttentionInputs, Model
-from farfield.nn.norms import upper_norm
+from farfield.nn.attention.contract import upper_norm
 
 SLACK = 1e-3  # on top of the exponent, for the rounding of the kernel's float32
 
@@ -35,7 +33,7 @@ def receptive_fields(model: Model, epsilon: str | float | Fraction) -> list[list
     exact_epsilon(epsilon)
 
     @cache
-    def field_of(formula: Formula, values: tuple[tuple[str, Any], ...]) -> int | None:
+    def field_of(formula: Formula, values: tuple[tuple[str, float], ...]) -> int | None:
         try:
             with answer_in_time():
                 return trf(formula, epsilon, parameters=dict(values))
@@ -121,20 +119,3 @@ def far_bound(inputs: AttentionInputs, window: int) -> Tensor:
     if inputs.key_bias is not None:
         largest = largest + inputs.key_bias[:, : n - window].double().cummax(-1).values
     return largest + log_tail
-
-
-def share_bound(log_head: Tensor, log_tail: Tensor, spread: Tensor | float) -> Tensor:
-    """Theorem A (i): with logits that spread by at most R, the lost share is at most T / (T + exp(-R) H).
-
-    Args:
-        log_head: log H, the sum of exp(bias) within the window.
-        log_tail: log T, that beyond it.
-        spread: R, the largest logit beyond minus the least within.
-    """
-    return torch.sigmoid(log_tail - log_head + spread)
-
-
-def shortest_text(windows: list[int]) -> str:
-    """Windows for a person: one number, or the range."""
-    shown = [f"{w:,}" if w < 10**12 else f"about 1e{int(math.log10(w))}" for w in (min(windows), max(windows))]
-    return shown[0] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]}"

@@ -6,8 +6,7 @@ every layer and head, beside
 - the exact identity: delta = tau * |mean beyond - mean within|, tau the lost share of attention (the paper's equation
   delta-eq with its sign put right, docs/errata.md E14), computed from the two parts apart;
 - the paper's bound 2 * tau * l, where l bounds the norms of all queries, keys and values;
-- the sharper ones of Theorem A (ii): tau * (|o_i^j| + V), V the largest value norm beyond the window, and 2 * tau * r,
-  r the radius of a ball around all values; and of (i), where tau is not known but bounded by the spread of the logits;
+- the sharper one of Theorem A (ii): tau * (|o_i^j| + V), V the largest value norm beyond the window;
 - the run-time certificate, which knows nothing but the window and running maxima.
 
 All in O(n) memory: the part beyond the window is attention of its own, with the bias moved by j.
@@ -17,30 +16,28 @@ Shapes: B samples, H heads, N tokens, R rows, J windows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from farfield.measure.attended import blocks, by_distance
-from farfield.measure.cutting import certified_share, share_bound
+from farfield.measure.cutting import certified_share
 from farfield.measure.models import AttentionInputs, Model
-from farfield.measure.segments import Text
+from farfield.measure.text import Text
 
-CURVES = ("delta", "identity", "lost", "paper", "sharper", "radius", "spread", "certificate")
+CURVES = ("delta", "identity", "lost", "paper", "sharper", "certificate")
 
 
-def changes(inputs: AttentionInputs, full: Tensor, window: int, spreads: Tensor | None = None) -> dict[str, Tensor]:
+def changes(inputs: AttentionInputs, full: Tensor, window: int) -> dict[str, Tensor]:
     """delta(i, j) for j = window and every query that has keys beyond it, (B, H, N - j), with identity and bounds.
 
     Args:
         inputs: What the layer attends with.
         full: The output without a window.
         window: j.
-        spreads: R of Theorem A for these rows, if it was computed.
     """
     within, near = (x[:, :, window:].double() for x in inputs.attend(window))
     tail, far = (x.double() for x in inputs.beyond(window).attend())
@@ -49,48 +46,19 @@ def changes(inputs: AttentionInputs, full: Tensor, window: int, spreads: Tensor 
     sizes = _norm(values)
     farthest = sizes[:, :, : values.shape[2] - window].cummax(-1).values
     everything = torch.maximum(torch.maximum(_norm(inputs.q.double()), _norm(inputs.spread(inputs.k).double())), sizes)
-    centre = values.mean(2, keepdim=True)
-    radius = _norm(values - centre).cummax(-1).values[:, :, window:]
-    if inputs.sink is not None:  # whose value is 0
-        radius = torch.maximum(radius, _norm(centre))
     both = _norm(within) + farthest
-    bounds = {
+    return {
         "delta": _norm(full[:, :, window:].double() - within),
         "identity": tau * _norm(tail - within),
         "lost": tau,
         "paper": 2 * tau * everything.cummax(-1).values[:, :, window:],
         "sharper": tau * both,
-        "radius": 2 * tau * radius,
         "certificate": certified_share(inputs, window, near) * both,
     }
-    if spreads is not None:
-        bias = inputs.bias_or_zero()
-        head = bias[:, :window].logsumexp(-1, keepdim=True)
-        rest = bias[:, window:].logcumsumexp(-1)
-        bounds["spread"] = share_bound(head, rest, spreads) * both
-    return bounds
 
 
 def _norm(x: Tensor) -> Tensor:
     return torch.linalg.vector_norm(x, dim=-1)
-
-
-def logit_spreads(inputs: AttentionInputs, windows: Sequence[int]) -> list[Tensor]:
-    """R = max beyond - min within of q.k, for each window and every row that has keys beyond it: (1, H, N - j) each."""
-    bare = replace(inputs, bias=None, window=None, own=None, chunk=None)
-    n = inputs.k.shape[2]
-    spreads = [torch.empty(1, inputs.q.shape[1], n - j, dtype=torch.float64, device=inputs.q.device) for j in windows]
-    for a, b, logits in blocks(bare, 0, min(windows)):
-        high = by_distance(logits, float("-inf"))
-        # from the far end: the largest logit at distance t or more
-        largest = high.flip(-1).cummax(-1).values.flip(-1)
-        least = high.masked_fill_(high == float("-inf"), float("inf")).cummin(-1).values
-        for j, table in zip(windows, spreads, strict=True):
-            rows = slice(max(a, j), b)
-            if rows.start < b:
-                some = slice(rows.start - a, b - a)
-                table[0, :, rows.start - j : b - j] = largest[:, some, j] - least[:, some, j - 1]
-    return spreads
 
 
 @dataclass
@@ -108,6 +76,7 @@ class Truncation:
     positions: list[tuple[int, int]]  # of that curve: queries from, to
     by_position: dict[str, np.ndarray]  # delta and lost: (layers, H, positions), means
     network: list[dict[str, float]]  # for each window: change of the logits and of the loss
+    layers: list[int]  # those with attention, counted from 0, in the order of the tables
 
     @property
     def sentence(self) -> str:
@@ -122,16 +91,16 @@ class Truncation:
         return float(worst / max(self.largest["delta"].max(), 1e-30))
 
     def json(self) -> dict[str, Any]:
-        layers, heads, _ = self.median["delta"].shape
+        heads = self.median["delta"].shape[1]
         rows = [
             {
                 "layer": layer + 1,
                 "head": head + 1,
                 "window": j,
-                "median": {name: float(table[layer, head, w]) for name, table in self.median.items()},
-                "largest": {name: float(table[layer, head, w]) for name, table in self.largest.items()},
+                "median": {name: float(table[row, head, w]) for name, table in self.median.items()},
+                "largest": {name: float(table[row, head, w]) for name, table in self.largest.items()},
             }
-            for layer in range(layers)
+            for row, layer in enumerate(self.layers)
             for head in range(heads)
             for w, j in enumerate(self.windows)
         ]
@@ -141,9 +110,9 @@ class Truncation:
                 "head": head + 1,
                 "from": low,
                 "to": high,
-                **{name: float(table[layer, head, p]) for name, table in self.by_position.items()},
+                **{name: float(table[row, head, p]) for name, table in self.by_position.items()},
             }
-            for layer in range(layers)
+            for row, layer in enumerate(self.layers)
             for head in range(heads)
             for p, (low, high) in enumerate(self.positions)
         ]
@@ -168,8 +137,7 @@ def truncation(
     fixed: int | None = None,
     burn_in: int | None = None,
     chunks: int = 2,
-    spread: bool = True,
-    watch: Any = None,
+    watch: Callable[[], None] | None = None,
 ) -> Truncation:
     """Measure delta(i, j) on chunks spread over a text, for windows j, over the queries i past the burn-in.
 
@@ -182,7 +150,6 @@ def truncation(
             unless given.
         burn_in: Queries that are not counted, at the start of each chunk; half the length unless given.
         chunks: How many chunks to read.
-        spread: Also the bound by the spread of the logits, whose time grows with the square of the length.
         watch: Called after each layer of each chunk.
 
     Returns:
@@ -202,9 +169,8 @@ def truncation(
 
     def visit(layer: int, inputs: AttentionInputs) -> None:
         full, _ = inputs.attend()
-        spreads: list[Tensor | None] = list(logit_spreads(inputs, js)) if spread else [None] * len(js)
-        for j, r in zip(js, spreads, strict=True):
-            for name, table in changes(inputs, full, j, r).items():
+        for j in js:
+            for name, table in changes(inputs, full, j).items():
                 columns.setdefault((name, layer, j), []).append(table[0, :, max(0, burn_in - j) :].cpu())
         at_fixed = changes(inputs, full, fixed)
         for name, total in against.items():
@@ -215,25 +181,25 @@ def truncation(
         if watch is not None:
             watch()
 
-    with torch.inference_mode():
-        with model.watching(visit):
-            for ids in texts:
-                model.states(torch.from_numpy(ids[:-1])[None].to(model.device))
-        network = network_changes(model, texts, js, burn_in)
-    names = [name for name in CURVES if (name, 0, js[0]) in columns]
-    shape = (model.layers, model.heads, len(js))
-    median, largest = ({name: np.zeros(shape) for name in names} for _ in range(2))
-    for name in names:
-        for layer in range(model.layers):
+    model.show([ids[:-1] for ids in texts], visit)
+    network = network_changes(model, texts, js, burn_in)
+    layers = sorted({layer for _, layer, _ in columns})  # those with attention
+    shape = (len(layers), model.heads, len(js))
+    median, largest = ({name: np.zeros(shape) for name in CURVES} for _ in range(2))
+    for name in CURVES:
+        for row, layer in enumerate(layers):
             for w, j in enumerate(js):
                 table = torch.cat(columns[name, layer, j], -1)
-                median[name][layer, :, w] = table.median(-1).values.numpy()
-                largest[name][layer, :, w] = table.amax(-1).numpy()
+                median[name][row, :, w] = table.median(-1).values.numpy()
+                largest[name][row, :, w] = table.amax(-1).numpy()
     where = [(low, high - 1) for low, high in edges]
-    return Truncation(model.name, model.encoding, length, burn_in, js, median, largest, fixed, where, against, network)
+    against = {name: table[layers] for name, table in against.items()}
+    return Truncation(
+        model.name, model.encoding, length, burn_in, js, median, largest, fixed, where, against, network, layers
+    )
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def network_changes(
     model: Model, texts: Sequence[np.ndarray], windows: Sequence[int], burn_in: int
 ) -> list[dict[str, float]]:
@@ -243,11 +209,11 @@ def network_changes(
     of the loss is its mean.
     """
     rows = []
-    full = [_past(model, ids, burn_in, None) for ids in texts]
+    full = [model.read(ids[:-1])[burn_in:] for ids in texts]
     for j in windows:
         moved, losses = [], []
         for ids, before in zip(texts, full, strict=True):
-            after = _past(model, ids, burn_in, j)
+            after = model.read(ids[:-1], j)[burn_in:]
             targets = torch.from_numpy(ids[burn_in + 1 :]).to(model.device)
             size = max(16, (32 << 20) // (4 * model.words))
             for a in range(0, len(targets), size):
@@ -265,7 +231,3 @@ def network_changes(
             }
         )
     return rows
-
-
-def _past(model: Model, ids: np.ndarray, burn_in: int, window: int | None) -> Tensor:
-    return model.states(torch.from_numpy(ids[:-1])[None].to(model.device), window)[0, burn_in:]

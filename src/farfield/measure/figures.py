@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farfield.theory.figures import in_tokens, look, plain, save, style
+from farfield.words import tokens
 
 if TYPE_CHECKING:
     from farfield.measure.attended import ByAttention
@@ -53,26 +54,28 @@ def perplexity_figure(evaluations: Mapping[str, Evaluation], path: str | Path) -
 
 
 def needle_figure(needles: Sequence[Needle], path: str | Path) -> list[Path]:
-    """The share of values that was found by their distance, and the share of the weights that lies beyond it."""
+    """The share of values that was found by distance, a panel for each length, and the share of the weights beyond."""
+    lengths = sorted({cell.length for one in needles for cell in one.cells})
     with style() as pyplot:
-        figure, axes = pyplot.subplots(figsize=(6.5, 3.8))
-        for i, one in enumerate(needles):
-            looks = look(i)
-            cut = one.cut
-            beyond = "" if cut is None else f"; cut at {cut:,} ({'window' if one.window else 'TRF(0.01)'})"
-            axes.plot(one.distances, one.accuracy, label=plain(f"{one.encoding}: found{beyond}"), **looks)
-            known = [(t, x) for t, x in zip(one.distances, one.leaks, strict=False) if x is not None]
-            if known:
+        figure, panels = pyplot.subplots(1, len(lengths), figsize=(3.2 * len(lengths), 3.8), sharey=True, squeeze=False)
+        for axes, length in zip(panels[0], lengths, strict=True):
+            for i, one in enumerate(needles):
+                cells, looks, cut = [cell for cell in one.cells if cell.length == length], look(i), one.cut
+                beyond = "" if cut is None else f"; cut at {tokens(cut)} ({'window' if one.window else 'TRF(0.01)'})"
+                x, y = [cell.distance for cell in cells], np.array([cell.share for cell in cells])
+                bars = np.abs(np.array([cell.interval for cell in cells]).reshape(-1, 2).T - y)
+                axes.errorbar(x, y, bars, label=plain(f"{one.encoding}: found{beyond}"), capsize=2, **looks)
                 bare = {"color": looks["color"], "linestyle": ":", "linewidth": 1}
-                axes.plot(*zip(*known, strict=True), label=plain(f"{one.encoding}: leak beyond t"), **bare)
-            if cut is not None and cut <= 1.5 * max(one.distances):
-                axes.axvline(cut, color=looks["color"], linestyle="-.", linewidth=1)
-            axes.axvline(one.training_length, color="#7f7f7f", linestyle=":", linewidth=1)
-        axes.axhline(needles[0].chance, color="#7f7f7f", linestyle="--", linewidth=0.8)
-        in_tokens(axes.xaxis)
-        axes.set(xlabel="tokens back (dotted: training length)", ylabel="share (dashed: guessing)", ylim=(-0.02, 1.04),
-                 title="the value of a key, found again")  # fmt: skip
-        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
+                leaks = [np.nan if cell.leak is None else cell.leak for cell in cells]
+                axes.plot(x, leaks, label=plain(f"{one.encoding}: leak beyond t"), **bare)
+                if cut is not None and cut <= length:
+                    axes.axvline(cut, color=looks["color"], linestyle="-.", linewidth=1)
+                axes.axvline(one.training_length, color="#7f7f7f", linestyle=":", linewidth=1)
+                axes.plot(x, [cell.chance for cell in cells], color="#7f7f7f", linestyle="--", linewidth=0.8)
+            in_tokens(axes.xaxis)
+            axes.set(xlabel="tokens back", title=f"in texts of {length} tokens")
+        panels[0, 0].set(ylabel="share found (bars: 95 %; dashed: chance)", ylim=(-0.02, 1.04))
+        panels[0, -1].legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
         return _written(figure, pyplot, path)
 
 
@@ -114,7 +117,7 @@ def receptive_figure(
 
 def paper_figure(measured: Sequence[ByAttention], path: str | Path) -> list[Path]:
     """The paper's own view of ERF: normalised, first layer, as its appendix draws it."""
-    from farfield.theory.fields.drawn import paper_curve
+    from farfield.theory.fields.curves import paper_curve
 
     with style() as pyplot:
         figure, axes = pyplot.subplots(figsize=(4.6, 3.4))

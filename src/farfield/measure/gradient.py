@@ -8,7 +8,7 @@ gradient of Chi et al. 2023 (Sandwich). It works for every causal model, whateve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,7 +18,7 @@ import torch
 
 from farfield.measure.attended import SHARES
 from farfield.measure.models import Model
-from farfield.measure.segments import Text
+from farfield.measure.text import Text
 from farfield.nn.denormals import flush_denormals
 from farfield.theory.fields.receptive import exact_epsilon
 
@@ -69,7 +69,7 @@ def by_gradient(
     *,
     epsilons: Sequence[str | float | Fraction] = ("0.1", "0.01"),
     outputs: int = 16,
-    watch: Any = None,
+    watch: Callable[[], None] | None = None,
 ) -> ByGradient:
     """Measure the receptive field of the network at the last position of chunks spread over a text.
 

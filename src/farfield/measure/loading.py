@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from farfield.measure.models import Model, as_model
-from farfield.measure.segments import Text, spread
+from farfield.measure.text import Text, spread
 from farfield.training.pretrained import load_network
 from farfield.training.runfolder import CONFIG, TOKENIZER, read_config, read_settings
-
-if TYPE_CHECKING:
-    from farfield.training.settings import Settings
 
 
 def load_model(name: str, training_length: int | None = None, *, device: str | None = None) -> Model:
@@ -30,21 +26,13 @@ def load_model(name: str, training_length: int | None = None, *, device: str | N
     """
     import torch
 
-    from farfield.training.devices import chosen_device
+    from farfield.training.processes import chosen_device
 
     place = chosen_device(device)
     network, identity = load_network(name, dtype=torch.float32 if place.type == "cpu" else "auto")
     model = as_model(network.to(place), name, training_length)
     model.identity = identity
     return model
-
-
-def settings_of(name: str) -> Settings | None:
-    """The settings of a run, if this is the folder of one of ours."""
-    folder = Path(name).expanduser()
-    if not (folder / CONFIG).exists() or not isinstance(read_config(folder).get("training"), dict):
-        return None
-    return read_settings(folder)
 
 
 def load_text(
@@ -77,17 +65,17 @@ def load_text(
     from farfield.data.corpus import open_corpus
     from farfield.data.tokenizer import byte_tokenizer, load_tokenizer, vocabulary_size
     from farfield.data.tokens import tokenize
-    from farfield.training.run_text import corpus_of
+    from farfield.training.run import corpus_of
 
-    settings = settings_of(model.name)
-    if corpus is None and settings is None:
-        raise ValueError(f"Which text? {model.name!r} does not say what it was trained on: give --corpus.")
+    folder = Path(model.name).expanduser()
+    ours = (folder / CONFIG).exists() and isinstance(read_config(folder).get("training"), dict)
+    settings = read_settings(folder) if ours else None
     if settings is not None and corpus in (None, settings.corpus):
         source = corpus_of(settings)
-    else:
-        assert corpus is not None
+    elif corpus is not None:
         source = open_corpus(corpus)
-    folder = Path(model.name).expanduser()
+    else:
+        raise ValueError(f"Which text? {model.name!r} does not say what it was trained on: give --corpus.")
     if tokenizer is None and folder.exists() and not (folder / TOKENIZER).exists():
         raise ValueError(f"{model.name!r} has no {TOKENIZER}: give --tokenizer (bytes, a tokenizer.json, or a hub id).")
     chosen = (

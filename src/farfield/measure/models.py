@@ -8,11 +8,12 @@ Shapes: B samples, N tokens, K scored tokens, D width, H heads, V words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +21,11 @@ from farfield.formula import Formula
 from farfield.measure.inputs import AttentionInputs, Window
 from farfield.nn.decoder.loss import token_losses
 from farfield.nn.learned_heads import LearnedHead, learned_heads
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from farfield.nn.decoder.blocks import Placement, SelfAttention
 
 LOGIT_BYTES = 64 << 20  # what the logits of a few rows may take
 
@@ -48,7 +54,7 @@ class Model:
         identity: What a saved result is checked against.
     """
 
-    network: Any
+    network: PreTrainedModel
     name: str
     training_length: int | None
     layers: int
@@ -58,7 +64,7 @@ class Model:
     inner: int
     longest: int | None = None
     stretched: str = ""
-    identity: dict[str, Any] = field(default_factory=dict)
+    identity: dict[str, str] = field(default_factory=dict)
 
     # Whether the first n losses of a longer text are those of a text of n tokens: true of every causal model, unless
     # its arithmetic depends on the length, as that of some rotary encodings does.
@@ -72,9 +78,8 @@ class Model:
     def encoding(self) -> str:
         """The encoding as a person calls it."""
         config = self.network.config
-        known = getattr(config, "encoding", None)
         alibi = config.model_type in ("bloom", "mpt") or getattr(config, "alibi", False) is True
-        return str(known) if known else "alibi" if alibi else config.model_type
+        return str(getattr(config, "encoding", None) or ("alibi" if alibi else config.model_type))
 
     def states(self, ids: Tensor, window: Window = None) -> Tensor:
         """What the output layer reads, (B, N, D)."""
@@ -88,9 +93,21 @@ class Model:
         """Weight and bias of the linear map from states to logits, if there is no more to it than that."""
         return None
 
-    def watching(self, visit: Visit) -> Any:
+    def watching(self, visit: Visit) -> AbstractContextManager[None]:
         """A context in which `visit` is called with what each layer attends with."""
         raise NotImplementedError
+
+    def read(self, ids: np.ndarray, window: Window = None) -> Tensor:
+        """The states of one stretch of text, (N, D)."""
+        tokens = torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int64))
+        return self.states(tokens[None].to(self.device), window)[0]
+
+    @torch.inference_mode()
+    def show(self, chunks: Sequence[np.ndarray], visit: Visit, window: Window = None) -> None:
+        """Read stretches of text, and let `visit` see what each layer attends with."""
+        with self.watching(visit):
+            for ids in chunks:
+                self.read(ids, window)
 
     def embedded(self, ids: Tensor) -> Tensor:
         """The embeddings of tokens, as `states_of_embedded` takes them."""
@@ -155,7 +172,7 @@ class FarfieldModel(Model):
 
     @contextmanager
     def watching(self, visit: Visit) -> Iterator[None]:
-        def before(module: Any, arguments: tuple[Any, ...]) -> None:
+        def before(module: SelfAttention, arguments: tuple[Tensor, Placement]) -> None:
             x, place = arguments
             q, k, v = module.project(x)
             q, k = place.rotated(q), place.rotated(k)
@@ -186,7 +203,7 @@ class FarfieldModel(Model):
         return self.network.position.bias is not None
 
 
-def as_model(network: Any, name: str = "the model", training_length: int | None = None) -> Model:
+def as_model(network: PreTrainedModel, name: str = "the model", training_length: int | None = None) -> Model:
     """A torch model as something to measure.
 
     Args:

@@ -17,19 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from farfield.measure.cutting import LostMass, trf_windows
-from farfield.measure.lengths import check_text, notes_on, parse_lengths, possible_lengths, training_length_of
 from farfield.measure.memory import memory_sentence
 from farfield.measure.models import Model, Window
 from farfield.measure.predictions import series_of
 from farfield.measure.protocols import Chunk, Known, non_overlapping, token_losses
 from farfield.measure.results import PROTOCOLS, VERSION, Score, Store, Trial
 from farfield.measure.rise import LEVEL, Extrapolation, extrapolation
-from farfield.measure.segments import Text
 from farfield.measure.statistics import blocks_of, ratio_error
 from farfield.measure.tails import replaced_tail
+from farfield.measure.text import Text, check_text, parse_lengths, possible_lengths, training_length_of
 
 NEAR = (5, 8)  # tokens seen: what the gain from context is compared with
 
@@ -124,13 +122,13 @@ def evaluate(
     """
     training_length = training_length_of(model)
     wanted = parse_lengths(lengths, training_length)
-    notes = notes_on(wanted, training_length) + ([model.stretched] if model.stretched else [])
     wanted, ended = possible_lengths(model, wanted)
     check_text(text.span, wanted, f"The {text.about.get('split', '')} text".replace("  ", " "))
     conditions = list_conditions(model, wanted, protocols, stride, window, epsilon, tails)
     if say is not None:
         say(memory_sentence(model, max(wanted)))
     rows, saved = score_all(model, text, conditions, batch=batch, out=out, watch=watch)
+    notes = [model.stretched] if model.stretched else []
     return Evaluation(training_length, rows, level, notes + ended, saved)
 
 
@@ -161,8 +159,8 @@ def score_all(
             label = f"{condition.protocol} at {condition.length}"
             done = [number * text.tokens]
 
-            def advance(more: int, label: str = label, done: list[int] = done) -> None:
-                done[0] += more
+            def advance(tokens: int, label: str = label, done: list[int] = done) -> None:
+                done[0] += tokens
                 if watch is not None:
                     watch(label, done[0], text.tokens * len(conditions))
 
@@ -223,12 +221,13 @@ def measure(
     """Measure one condition; `known` holds losses of longer chunks, and takes these; `certify` what windows lose."""
     segments = np.atleast_2d(segments)
     chunks = condition.chunks(segments.shape[1] - 1)
-    window = capped(condition.window, condition.length)
+    window = cap_windows(condition.window, condition.length)
     extra: dict[str, Any] = {"stride": condition.stride} if condition.protocol == "sliding" else {}
     start = time.perf_counter()
     with nullcontext() if condition.tail is None else replaced_tail(model, condition.tail):
         if condition.tail is not None:
-            known, extra = None, {"tail": condition.tail, **series_of(model, condition.length)}
+            series = series_of(model, condition.length)
+            known, extra = None, {"tail": condition.tail, "leak": series.leak, "verdict": series.verdict}
         losses = token_losses(model, segments, chunks, window, batch=batch, advance=advance, known=known)
     seconds = time.perf_counter() - start
     if condition.protocol == "windowed":
@@ -258,7 +257,7 @@ def measure(
     )
 
 
-def capped(window: Window, length: int) -> Window:
+def cap_windows(window: Window, length: int) -> Window:
     """Windows no longer than the text in sight: a receptive field may have hundreds of digits."""
     if window is None or isinstance(window, int):
         return window
@@ -268,11 +267,7 @@ def capped(window: Window, length: int) -> Window:
 def _lost(model: Model, segments: np.ndarray, chunks: list[Chunk], window: Window) -> dict[str, float]:
     """What the windows cut off: the certified and the true share of attention, over every row of the text."""
     lost = LostMass()
-    with torch.inference_mode(), model.watching(lost.visit):
-        for segment in segments:
-            for chunk in chunks:
-                ids = torch.from_numpy(np.ascontiguousarray(segment[chunk.start : chunk.stop], dtype=np.int64))
-                model.states(ids[None].to(model.device), window)
+    model.show([segment[chunk.start : chunk.stop] for segment in segments for chunk in chunks], lost.visit, window)
     return {
         "certified_lost_mass": lost.certified,
         "lost_mass": lost.measured,

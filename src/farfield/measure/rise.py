@@ -7,18 +7,22 @@ it stays below by two, else "cannot be told"; a model extrapolates if every leng
 nothing from its context within the training length cannot lose any beyond: for such a one, level is "cannot be told".
 
 The Definition asks |ppl_n - ppl_m| / ppl_m < delta for every length n, with m the training length. It counts a
-perplexity that falls against a model, and no delta separates the paper's own two groups by it.
+perplexity that falls against a model: over the paper's 512 to 9,216 tokens a delta of 11 % separates its two groups, by
+little (10.5 % against 12.1 %), and up to 8,192 tokens none does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from farfield.measure.statistics import draws, two_levels
+from farfield.measure.values import Length, Name, Number, WithError
+from farfield.words import percent, with_error
 
 LEVEL = 0.02  # how far perplexity may rise and still count as level
 LEAST_GAIN = 0.03  # nats that context must gain within the training length, more than LEVEL, to be missed at all
@@ -56,22 +60,22 @@ def gains(gain: float, error: float | None) -> bool:
 class LengthChange:
     """One length: its change against the training length and its rise, with their standard errors."""
 
-    length: int
-    change: float
-    change_error: float | None
-    rise: float
-    rise_error: float | None
-    answer: str
+    length: Length
+    change: Number
+    change_error: Number | None
+    rise: Number
+    rise_error: Number | None
+    answer: Name
 
 
 @dataclass(frozen=True)
 class Extrapolation:
     """What perplexity does from the training length on: every length, and the answer over all of them."""
 
-    training_length: int
-    level: float
-    lengths: list[LengthChange]
-    context_gain: tuple[float, float | None] | None = None
+    training_length: Length
+    level: Number
+    lengths: Annotated[list[LengthChange], Field(min_length=1)]
+    context_gain: WithError | None = None
 
     @property
     def uses_context(self) -> bool:
@@ -111,29 +115,16 @@ class Extrapolation:
         words = {ROSE: "It does not extrapolate", STAYED: "It extrapolates", UNKNOWN: "Whether it extrapolates"}
         text = f"{words[self.answer]} from {self.training_length} to {last} tokens"
         text += " cannot be told: " if self.answer == UNKNOWN else ": "
-        error = "" if self.highest.rise_error is None else f" ± {self.highest.rise_error:.2%}"
-        text += f"perplexity rises by at most {self.highest.rise:.2%}{error} above its lowest (limit {self.level:.2%})."
+        rise = percent(self.highest.rise, self.highest.rise_error, digits=2)
+        text += f"perplexity rises by at most {rise} above its lowest (limit {percent(self.level)})."
         if self.by_definition != self.extrapolates:
             held = "holds" if self.by_definition else "fails"
-            text += f" The paper's Definition {held}: the largest change either way is {self.largest_change:.2%}."
+            change = percent(self.largest_change, digits=2)
+            text += f" The paper's Definition {held}: the largest change either way is {change}."
         if self.context_gain is not None and not self.uses_context and self.answer == UNKNOWN:
             nats = max(0.0, self.context_gain[0])
-            text += f" It gains {nats:.2f} nats from context, and cannot lose what it does not use."
+            text += f" It gains {with_error(nats)} nats from context, and cannot lose what it does not use."
         return text
-
-    def json(self) -> dict[str, object]:
-        return {
-            "training_length": self.training_length,
-            "level": self.level,
-            "answer": self.answer,
-            "extrapolates": self.extrapolates,
-            "by_definition": self.by_definition,
-            "largest_rise": self.highest.rise,
-            "largest_rise_error": self.highest.rise_error,
-            "largest_change": self.largest_change,
-            "context_gain": self.context_gain,
-            "lengths": [asdict(one) for one in self.lengths],
-        }
 
 
 def pooled(seeds: Sequence[Extrapolation]) -> Extrapolation:
@@ -148,13 +139,6 @@ def pooled(seeds: Sequence[Extrapolation]) -> Extrapolation:
     known = [one.context_gain for one in seeds if one.context_gain is not None]
     gain = two_levels([g for g, _ in known], [e for _, e in known]) if known else None
     return Extrapolation(first.training_length, first.level, lengths, gain)
-
-
-def from_json(fields: Mapping[str, Any]) -> Extrapolation:
-    """What `Extrapolation.json` wrote."""
-    gain = fields.get("context_gain")
-    lengths = [LengthChange(**one) for one in fields["lengths"]]
-    return Extrapolation(int(fields["training_length"]), float(fields["level"]), lengths, gain and (gain[0], gain[1]))
 
 
 def extrapolation(

@@ -9,34 +9,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from farfield.measure.lengths import training_length_of
 from farfield.measure.models import Model, Window
 from farfield.measure.protocols import Chunk, non_overlapping, sliding, token_losses
-from farfield.measure.segments import Text
+from farfield.measure.text import Text, training_length_of
+from farfield.measure.values import Timing
 
 WINDOWS = (16, 32, 64, 128, 256, 512)  # the paper's (its 258 is a misprint, docs/errata.md E24)
 PAPER = {"sliding": 44.35, "non-overlapping": 1.0, "full": 1.0}
 ORDER = ("non-overlapping", "sliding", "windowed", "full")
-
-
-@dataclass(frozen=True)
-class Timing:
-    """One way to infer, with one window (None for full length)."""
-
-    protocol: str
-    window: int | None
-    tokens: int
-    seconds: float
-    perplexity: float
-
-    @property
-    def per_token(self) -> float:
-        return self.seconds / self.tokens
 
 
 @dataclass(frozen=True)
@@ -65,23 +50,10 @@ class Speed:
     def json(self) -> dict[str, Any]:
         base = {t.window: t.per_token for t in self.of("non-overlapping")}
         rows = [
-            {
-                "protocol": t.protocol,
-                "window": t.window,
-                "tokens": t.tokens,
-                "seconds": t.seconds,
-                "perplexity": t.perplexity,
-                "relative": t.per_token / base[t.window] if t.window in base else None,
-            }
-            for t in self.timings
+            {**asdict(t), "relative": t.per_token / base[t.window] if t.window in base else None} for t in self.timings
         ]
-        return {
-            "model": self.model,
-            "length": self.length,
-            "relative": self.relative(),
-            "paper": PAPER,
-            "timings": rows,
-        }
+        about = {"model": self.model, "length": self.length, "relative": self.relative(), "paper": PAPER}
+        return {**about, "timings": rows}
 
 
 def measure_speed(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
+from flint import arb
 
 DRAWS = 1000  # of the bootstrap
 BLOCKS = 40  # of text that a bootstrap should have at least
@@ -58,6 +60,21 @@ def quantiles(counts: np.ndarray, shares: Sequence[float]) -> np.ndarray:
     running = counts.cumsum(-1)
     total = running[..., -1:]
     return np.stack([(running < np.ceil(share * total)).sum(-1) for share in shares], -1)
+
+
+@cache
+def share_interval(right: int, trials: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Clopper and Pearson): it covers the true one in at least 95 % of all samples."""
+
+    def lower(count: int) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(50 if count else 0):
+            middle = (low + high) / 2
+            as_many = arb(middle).beta_lower(count, trials - count + 1, regularized=True)  # P(at least count are right)
+            low, high = (middle, high) if float(as_many) < 0.025 else (low, middle)
+        return low
+
+    return lower(right), 1 - lower(trials - right)
 
 
 def two_levels(values: Sequence[float] | np.ndarray, errors: Sequence[float | None]) -> tuple[float, float | None]:

@@ -14,10 +14,8 @@ so that it goes on from c. What results is one formula again, so its verdict and
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from farfield import zoo
 from farfield.formula import Formula, parse
@@ -55,8 +53,8 @@ def tail_formula(bias: Formula, tail: str, training_length: int) -> Formula:
                 f"The tail {tail.strip()[:60]!r} has the name {unknown[0]!r}: it may have t, m (the training length), "
                 "r (the bias as trained), c (the bias at m - 1) and k (the head's slope)."
             )
-    whole = parse(f"where(t < m, r, {word})")
-    return Formula(substitute(whole.node, nodes))
+    changed = parse(f"where(t < m, r, {word})")
+    return Formula(substitute(changed.node, nodes))
 
 
 def _of_encoding(name: str) -> Node:
@@ -84,13 +82,10 @@ def replaced_tail(model: Model, tail: str) -> Iterator[None]:
         raise ValueError(f"There is no tail to replace: {model.no_formula()}.")
     position = model.network.position
     bias = position.bias
-    changed = copy.copy(bias)  # shares what is learned
-    changed.formula = tail_formula(bias.formula, tail, model.training_length)
-    changed.fixed = {**_values("alibi", "", model), **bias.fixed}
+    fixed = {**_values("alibi", "", model), **bias.fixed}
     if tail.strip() in zoo.ENCODINGS:
-        changed.fixed |= _values(tail.strip(), "tail_", model)
-    changed.fixed = {name: v for name, v in changed.fixed.items() if name in changed.formula.parameters}
-    changed._kept = None
+        fixed |= _values(tail.strip(), "tail_", model)
+    changed = bias.with_formula(tail_formula(bias.formula, tail, model.training_length), fixed)
     try:
         position.bias = changed
         yield
@@ -98,7 +93,7 @@ def replaced_tail(model: Model, tail: str) -> Iterator[None]:
         position.bias = bias
 
 
-def _values(name: str, prefix: str, model: Model) -> dict[str, Any]:
+def _values(name: str, prefix: str, model: Model) -> dict[str, float | list[float]]:
     """The parameters of an encoding as a model of this shape has them."""
     from farfield.nn.bias import Bias
 

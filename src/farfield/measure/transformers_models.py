@@ -2,16 +2,15 @@
 
 transformers hands queries, keys and values to a function that can be chosen by name. The one registered here is ours:
 it can be cut at a window, and shows what it is given: windows, chunks, sinks and soft caps are part of that. BLOOM, MPT
-and Falcon, whose attention does not go through the interface, are given ours in its place (own_attention.py). Before
-ours is used for a measurement it must give what the model's own gives, on a few tokens.
+and Falcon, whose attention does not go through the interface, have adapters (models/networks/adapters.py). Before ours
+is used for a measurement it must give what the model's own gives, on a text of the measured length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 import torch
@@ -19,58 +18,44 @@ from torch import Tensor, nn
 
 from farfield.formula import Formula
 from farfield.measure.inputs import AttentionInputs, narrower
+from farfield.measure.memory import fits
 from farfield.measure.models import Model, Visit, Window
-from farfield.measure.own_attention import OWN, attended, own_bias
+from farfield.models.config_fields import Fields
+from farfield.models.model_types import DEPTH, HEADS, LENGTH, WIDTH, scaling_of
+from farfield.models.networks.adapters import attending, own_bias
 from farfield.nn.bias import Bias
+from farfield.nn.decoder.interface import asked, computes_by, of_one_width, with_added
+from farfield.nn.decoder.masks import HiddenAttentionError, causal_mask
 from farfield.nn.learned_heads import LearnedHead, learned_heads
 from farfield.training.pretrained import quiet_transformers
 
 NAME = "farfield-measured"  # under which transformers knows the attention that is looked at
-TRIED = 24  # tokens on which our attention must agree with the model's own
-_UNKNOWN = ("position_bias", "head_mask")  # what an attention may ask for that ours does not do
 _watched: ContextVar[tuple[Window, Visit | None]] = ContextVar("watched", default=(None, None))
 
 
-class HiddenAttentionError(ValueError):
-    """The attention of a model can be neither seen nor cut; its losses and gradients can be measured."""
-
-
 def sizes_of(config: Any) -> dict[str, Any]:
-    """The sizes in a configuration of transformers, whatever it calls them."""
+    """The sizes in a configuration of transformers, under any of the names that it may have for them."""
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
 
-    def first(*names: str) -> Any:
+    def first(*names: str) -> int | None:
         return next((v for name in names if isinstance(v := getattr(config, name, None), int) and v > 0), None)
 
-    width = first("hidden_size", "n_embd", "d_model") or 1
-    stated = first("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-    original, kind = original_length(config)
-    said = ""
-    if original is not None and original != stated:
-        said = f"1x is the original training length of {original} tokens, before {kind} stretched the positions" + (
-            f" to {stated}." if stated else "."
-        )
+    width, stated, scaling = first(*WIDTH) or 1, first(*LENGTH), scaling_of(Fields(config.to_dict()))
+    original = None if scaling is None else scaling.original
+    stretched = ""
+    if scaling is not None and original is not None and original != stated:
+        end = f" to {stated}." if stated else "."
+        before = f"before {scaling.kind} stretched the positions"
+        stretched = f"1x is the original training length of {original} tokens, {before}{end}"
     return {
         "training_length": original or stated,
-        "stretched": said,
-        "layers": first("num_hidden_layers", "n_layer", "n_layers") or 1,
-        "heads": first("num_attention_heads", "n_head", "n_heads") or 1,
+        "stretched": stretched,
+        "layers": first(*DEPTH) or 1,
+        "heads": first(*HEADS) or 1,
         "words": first("vocab_size") or 1,
         "width": width,
         "inner": first("intermediate_size", "n_inner", "ffn_dim") or 4 * width,
     }
-
-
-def original_length(config: Any) -> tuple[int | None, str]:
-    """The length of training before rotary positions were stretched (YaRN and the like), and what stretched them."""
-    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
-    if isinstance(rope.get("full_attention"), dict):
-        rope = rope["full_attention"]
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    if kind in ("default", None):
-        return None, ""
-    length = rope.get("original_max_position_embeddings") or getattr(config, "original_max_position_embeddings", None)
-    return (int(length) if length else None), str(kind)
 
 
 def position_limit(network: Any) -> int | None:
@@ -90,12 +75,12 @@ class TransformersModel(Model):
     """A causal language model of transformers."""
 
     _linear: bool | None = None
-    _agrees: bool | None = None
+    _agreed = 0  # tokens of the longest text on which our attention gave what the model's own gives
 
     def states(self, ids: Tensor, window: Window = None) -> Tensor:
         if window is None and _watched.get()[1] is None and not self._needs_ours(ids.shape[1]):
             return self._read(input_ids=ids)
-        self._compare_attention()
+        self._compare_attention(ids[:1])
         with self._our_attention(window):
             return self._read(input_ids=ids)
 
@@ -111,25 +96,37 @@ class TransformersModel(Model):
         return config.model_type == "mpt" and length > config.max_seq_len
 
     @torch.no_grad()
-    def _compare_attention(self) -> None:
-        """Refuse to measure with our attention where it does not give what the model's own gives."""
-        if self._agrees is None:
-            token = _watched.set((None, None))
-            try:
-                length = min(TRIED, self.longest or TRIED, self.training_length or TRIED)
-                ids = torch.arange(length, device=self.device)[None] % self.words
-                own = self._read(input_ids=ids).float()
-                with self._our_attention(None):
-                    ours = self._read(input_ids=ids).float()
-                close = 1e-3 if next(self.network.parameters()).dtype == torch.float32 else 0.1
-                self._agrees = bool((own - ours).abs().max() <= close * own.abs().max().clamp(min=1e-6))
-            finally:
-                _watched.reset(token)
-        if not self._agrees:
+    def _compare_attention(self, ids: Tensor) -> None:
+        """Refuse to measure with our attention where it does not give what the model's own gives, for each token."""
+        if self._needs_ours(ids.shape[1]):
+            ids = ids[:, : self.network.config.max_seq_len]
+        if ids.shape[1] <= self._agreed:
+            return
+        fits(self, 1, ids.shape[1])
+        heads: dict[int, int] = {}  # of each layer that attends
+        token = _watched.set((None, lambda layer, inputs: heads.update({layer: inputs.q.shape[1]})))
+        kind = self.network.config.model_type
+        try:
+            own = self._read(input_ids=ids).float()
+            with self._our_attention(None):
+                ours = self._read(input_ids=ids).float()
+        except HiddenAttentionError as error:
+            raise HiddenAttentionError(error.what[:1].upper() + error.what[1:], ".") from None
+        finally:
+            _watched.reset(token)
+        if not heads:
+            raise HiddenAttentionError(f"No layer of {kind} models has attention", ".")
+        if max(heads) >= self.layers or set(heads.values()) != {self.heads}:
+            said = f"its configuration names {self.layers} layers of {self.heads} heads, and it has others"
+            raise HiddenAttentionError(f"The attention of {kind} models cannot be measured: {said}", ".")
+        close = 1e-3 if next(self.network.parameters()).dtype == torch.float32 else 0.1
+        if not bool(((own - ours).norm(dim=-1) <= close * own.norm(dim=-1)).all()):
             raise HiddenAttentionError(
-                f"The attention of a {self.network.config.model_type} model cannot be followed: "
-                "computed from its queries, keys and values it does not give what the model gives."
+                f"The attention of {kind} models cannot be followed: computed from its queries, keys and values it "
+                f"does not give what the model gives, in a text of {ids.shape[1]} tokens",
+                ".",
             )
+        self._agreed = ids.shape[1]
 
     def _read(self, **inputs: Tensor) -> Tensor:
         """The last hidden states, or the logits themselves where the output layer is more than a linear map."""
@@ -184,22 +181,12 @@ class TransformersModel(Model):
 
     @contextmanager
     def _our_attention(self, window: Window) -> Iterator[None]:
-        with ExitStack() as undo:
-            own = [module for module in self.network.modules() if type(module).__name__ in OWN]
-            replaced = [module for module in self.network.modules() if hasattr(module, "attended")]
-            if replaced:
-                for module in replaced:
-                    module.attend = _attend
-                    undo.callback(delattr, module, "attend")
-            elif own:
-                for module in own:
-                    module.forward = partial(_in_place, OWN[type(module).__name__], module)
-                    undo.callback(delattr, module, "forward")
-            else:
-                undo.enter_context(_interface(self.network))
-            token = _watched.set((window, _watched.get()[1]))
-            undo.callback(_watched.reset, token)
-            yield
+        token = _watched.set((window, _watched.get()[1]))
+        try:
+            with attending(self.network, _attend) as adapted, nullcontext() if adapted else _interface(self.network):
+                yield
+        finally:
+            _watched.reset(token)
 
     def formula_of(self, layer: int, head: int) -> tuple[Formula, dict[str, float]] | None:
         bias = getattr(self.network, "farfield_bias", None) or own_bias(self.network)
@@ -214,7 +201,7 @@ class TransformersModel(Model):
     def attention_scores(self, length: int) -> int:
         if hasattr(self.network, "farfield_bias"):
             return 0
-        if _computes_by(self.network, "sdpa") and own_bias(self.network) is None:
+        if computes_by(self.network, "sdpa") and own_bias(self.network) is None:
             return 0
         return 3 * self.heads  # the scores, the masked scores, the softmax
 
@@ -222,28 +209,26 @@ class TransformersModel(Model):
 @contextmanager
 def _interface(network: Any) -> Iterator[None]:
     """Our attention in the place of the model's own."""
-    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+    from transformers import AttentionInterface
+    from transformers.masking_utils import AttentionMaskInterface
 
-    ALL_ATTENTION_FUNCTIONS.register(NAME, _attend)
+    AttentionInterface.register(NAME, _attend)
+    AttentionMaskInterface.register(NAME, causal_mask)
     before = [(config, dict(vars(config))) for config in _configurations(network.config)]
     try:
         with quiet_transformers():  # it would warn where it cannot, and go on
             network.set_attn_implementation(NAME)
-        if not _computes_by(network, NAME):
+        if not computes_by(network, NAME):
             raise HiddenAttentionError(
-                f"The attention of a {network.config.model_type} model cannot be seen or cut at a window: "
-                "it does not go through transformers' attention interface."
+                f"The attention of {network.config.model_type} models cannot be seen or cut at a window: "
+                "it does not go through transformers' attention interface",
+                ".",
             )
         yield
     finally:
         for config, fields in before:
             vars(config).clear()
             vars(config).update(fields)
-
-
-def _computes_by(network: Any, name: str) -> bool:
-    """Whether a model's configuration names this attention: transformers lets one set it, but not ask for it."""
-    return any(isinstance(value, str) and value == name for value in vars(network.config).values())
 
 
 def _configurations(config: Any) -> Iterator[Any]:
@@ -254,39 +239,25 @@ def _configurations(config: Any) -> Iterator[Any]:
             yield from _configurations(inner)
 
 
-def _attend(module: Any, q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor | None, **given: Any) -> Any:
-    """What transformers calls: (B, H, N, D) in, (B, N, H, D) out."""
-    unknown = [name for name in _UNKNOWN if given.get(name) is not None]
-    if unknown or attention_mask is not None:
-        raise HiddenAttentionError(
-            f"The attention of this model uses {(unknown or ['a mask'])[0]}, which cannot be followed."
-        )
+def _attend(
+    module: Any, q: Tensor, k: Tensor, v: Tensor, attention_mask: Any = None, scaling: float | None = None,
+    dropout: float = 0.0, sliding_window: int | None = None, softcap: float | None = None, s_aux: Tensor | None = None,
+    key_bias: Tensor | None = None, **given: Any,
+) -> tuple[Tensor, None]:  # fmt: skip
+    """What transformers and our adapters call: (B, H, N, D) in, (B, N, H, D) out."""
+    mask = asked(module, q, k, attention_mask, sliding_window, given)
+    assert mask.padding is None
     window, visit = _watched.get()
-    own = given.get("sliding_window")
-    scale = given.get("scaling")
-    more = getattr(module, "farfield_bias", None)  # of `add_bias` or `replace`
+    bias, own, sink = with_added(module, mask.keys, mask.window, s_aux)
+    bias = None if bias is None else bias.detach().to(q.device)
+    scale, width = q.shape[3] ** -0.5 if scaling is None else float(scaling), v.shape[3]
+    if (layer := getattr(module, "layer_idx", None)) is None:
+        raise HiddenAttentionError("the attention of this model cannot be measured: its layers have no numbers")
+    q, k, v = of_one_width(q, k, v)
     inputs = AttentionInputs(
-        q, k, v, None if more is None or more.bias is None else more.bias(k.shape[2]).detach().to(q.device),
-        scale=q.shape[3] ** -0.5 if scale is None else float(scale),
-        window=narrower(window, own, q.shape[1]),
-        own=own,
-        chunk=_chunk(module),
-        soft_cap=given.get("softcap"),
-        sink=given.get("s_aux"),
+        q, k, v, bias, scale, narrower(window, own, q.shape[1]), own, mask.chunk, softcap, sink, key_bias
     )  # fmt: skip
-    return attended(module.layer_idx, inputs, visit).transpose(1, 2).contiguous(), None
-
-
-def _chunk(module: Any) -> int | None:
-    """The chunks of Llama 4's layers with rotation, which only its mask knows."""
-    config = getattr(module, "config", None)
-    kinds, layer = getattr(config, "layer_types", None), getattr(module, "layer_idx", None)
-    if not kinds or layer is None or kinds[layer] != "chunked_attention":
-        return None
-    return getattr(config, "attention_chunk_size", None)
-
-
-def _in_place(forward: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
-    """Our forward in the place of a module's own, with what is watched now."""
-    window, visit = _watched.get()
-    return forward(module, window, visit, *args, **kwargs)
+    if visit is not None:
+        visit(layer, inputs)
+    out, _ = inputs.attend(inputs.window, skip=True)
+    return out[..., :width].transpose(1, 2).contiguous(), None

@@ -1,3 +1,5 @@
+import farfield.models.networks.replace as _replace
+
 from .attention.api import attention as attention
 from .attention.flash.threads import share_threads as share_threads
 from .attention.reference import reference as reference
@@ -11,6 +13,8 @@ from .cache.certificate import CertificateWarning as CertificateWarning
 from .cache.streaming import LossChange as LossChange
 from .cache.streaming import change_of_loss as change_of_loss
 from .cache.streaming import stream_losses as stream_losses
+from .decoder.blocks import Rope as Rope
+from .decoder.blocks import Sinusoidal as Sinusoidal
 from .decoder.config import FarfieldConfig as FarfieldConfig
 from .decoder.interface import add_bias as add_bias
 from .decoder.loss import token_losses as token_losses
@@ -18,7 +22,6 @@ from .decoder.loss import vocabulary_loss as vocabulary_loss
 from .decoder.model import FarfieldDecoder as FarfieldDecoder
 from .decoder.model import FarfieldForCausalLM as FarfieldForCausalLM
 from .decoder.model import FarfieldForSequenceClassification as FarfieldForSequenceClassification
-from .decoder.positions import Rope as Rope
-from .decoder.positions import Sinusoidal as Sinusoidal
-from .decoder.replaced import replace as replace
 from .denormals import flush_denormals as flush_denormals
+
+replace = _replace.replace

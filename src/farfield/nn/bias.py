@@ -1,15 +1,17 @@
 """From a formula to the bias of each head: a (heads, n) vector of float32, with learned parameters where it has some.
 
 The formula in the zoo, or the one that a person typed, is the only definition. It is evaluated in float64 and rounded
-to float32 whatever the type of the model: in bfloat16 a large k*t would lose whole stretches of positions.
+to float32 whatever the type of the model: in bfloat16 a large k*t would lose whole stretches of positions. Learned
+parameters stay float32 for the same reason, however a model is loaded, converted or trained.
 
 Shapes: H heads, n distances, S sets of learned parameters (one for all layers, or one for each layer).
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,8 +19,7 @@ from torch import Tensor, nn
 
 from farfield import zoo
 from farfield.formula import Formula, parse
-from farfield.theory.verdict.biases import refuse_class
-from farfield.zoo.learned import Learned, learned
+from farfield.zoo.learned import Learned, learned_rule
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -45,7 +46,27 @@ def bias_of(
     return Bias(encoding, heads, width, parameters, layers=layers)
 
 
-class Bias(nn.Module):
+class Float32Parameters(nn.Module):
+    """A module whose parameters stay float32 (or float64) in a model of a narrower type, which would round them."""
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        """What `.half()`, `.to(torch.bfloat16)` and the like call: they move parameters and leave their type alone."""
+
+        def converted(p: Tensor) -> Tensor:
+            new = fn(p)
+            narrow = new.is_floating_point() and new.dtype.itemsize < 4
+            return p.to(new.device, torch.promote_types(p.dtype, torch.float32)) if narrow else new
+
+        return super()._apply(converted, recurse)
+
+
+def new_parameter(*shape: int) -> nn.Parameter:
+    """A parameter without values; float32, or float64 where that is torch's type of new tensors."""
+    kind = torch.promote_types(torch.get_default_dtype(), torch.float32)
+    return nn.Parameter(torch.empty(*shape, dtype=kind))
+
+
+class Bias(Float32Parameters):
     """The bias vector of each head, from the formula of an encoding.
 
     Args:
@@ -72,14 +93,14 @@ class Bias(nn.Module):
         if entry.formula is None or entry.name == "t5":
             what = "learns a value for each bucket: use T5Bias" if entry.name == "t5" else "is not a bias"
             raise ValueError(f"the encoding {entry.name!r} {what}")
-        refuse_class(entry, entry.formula, "a model")
+        entry.formula.require_one_bias("a model")
         if heads < 1 or layers < 1:
             raise ValueError(f"{heads} heads and {layers} layers were given; each must be at least 1")
         self.encoding = encoding if isinstance(encoding, str) else entry.name
         self.heads, self.formula = heads, entry.formula
         self.rules, self.fixed = _rules(entry, heads, width, dict(parameters or {}))
-        self.learned = nn.ParameterDict({name: nn.Parameter(torch.empty(layers, heads)) for name in self.rules})
-        self._kept: Tensor | None = None  # the vector from distance 0 on, if nothing is learned
+        self.learned = nn.ParameterDict({name: new_parameter(layers, heads) for name in self.rules})
+        self._vector: Tensor | None = None  # the vector from distance 0 on, if nothing is learned
         self.reset_parameters()
         self._require_values()
 
@@ -106,10 +127,17 @@ class Bias(nn.Module):
         if self.learned:
             return self._at(offset, n, layer).to(device)
         place = torch.device("cpu" if device is None else device)
-        if self._kept is None or self._kept.shape[1] < offset + n or self._kept.device != place:
-            before = 0 if self._kept is None else self._kept.shape[1] + self._kept.shape[1] // 2
-            self._kept = self._at(0, max(offset + n, before), layer).to(place)  # ahead: decoding asks for one more each
-        return self._kept[:, offset : offset + n]
+        if self._vector is None or self._vector.shape[1] < offset + n or self._vector.device != place:
+            before = 0 if self._vector is None else self._vector.shape[1] + self._vector.shape[1] // 2
+            self._vector = self._at(0, max(offset + n, before), layer).to(place)  # ahead: decoding adds one each time
+        return self._vector[:, offset : offset + n]
+
+    def with_formula(self, formula: Formula, fixed: Mapping[str, float | list[float]]) -> Bias:
+        """The same module with another formula and values: what is learned is shared, no vector is taken over."""
+        changed = copy.copy(self)
+        changed.formula, changed._vector = formula, None
+        changed.fixed = {name: value for name, value in fixed.items() if name in formula.parameters}
+        return changed
 
     def values_of(self, head: int, layer: int = 0) -> dict[str, float]:
         """The parameters of one head as they stand: with these the formula can be given to `farfield check`."""
@@ -164,13 +192,14 @@ class Bias(nn.Module):
                     p.copy_(inside)
 
 
-class T5Bias(nn.Module):
+class T5Bias(Float32Parameters):
     """T5's bias: a learned value for each of 32 buckets of distance, the last one for everything from 113 on."""
 
     def __init__(self, heads: int, *, layers: int = 1) -> None:
         super().__init__()
         self.bucket: Formula = parse(zoo.T5_BUCKET)
-        self.table = nn.Parameter(torch.zeros(layers, heads, zoo.T5_BUCKETS))
+        self.table = new_parameter(layers, heads, zoo.T5_BUCKETS)
+        nn.init.zeros_(self.table)
 
     def forward(self, n: int, *, offset: int = 0, layer: int = 0) -> Float[Tensor, "H n"]:
         """The bias at the distances offset, ..., offset + n - 1, as that layer has it."""
@@ -200,18 +229,18 @@ def _rules(
     """How each parameter gets its value: the rules of the learned ones, and the values of the others."""
     assert entry.formula is not None
     zoo.require_parameters(entry, parameters)
-    known = entry.heads(heads, {n: v for n, v in parameters.items() if not isinstance(v, Mapping)}, width=width)
+    values = entry.heads(heads, {n: v for n, v in parameters.items() if not isinstance(v, Mapping)}, width=width)
     rules: dict[str, Learned] = {}
     fixed: dict[str, float | list[float]] = {}
     for name in entry.formula.parameters:
         rule, value = entry.rule(name), parameters.get(name)
         if isinstance(value, Mapping):
-            rules[name] = learned(name, value)
+            rules[name] = learned_rule(name, value)
             if len(rules[name].values or ()) not in (0, heads):
                 raise ValueError(f"{name} starts at {len(rules[name].values or ())} values for {heads} heads")
-        elif name in known[0]:
+        elif name in values[0]:
             alike = isinstance(rule, zoo.Fixed) if value is None else not isinstance(value, list | tuple)
-            numbers = [zoo.number(row[name]) for row in known]
+            numbers = [zoo.number(row[name]) for row in values]
             fixed[name] = numbers[0] if alike else numbers
         elif isinstance(rule, Learned):
             rules[name] = rule

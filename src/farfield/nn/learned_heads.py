@@ -16,20 +16,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LearnedHead:
-    """One head: the layer that it is in (None where all layers share it), its parameters, and the verdict."""
+    """One head: the layer that it is in (None where all layers share it), its formula, and the parameters of it."""
 
     layer: int | None
     head: int
+    formula: Formula
     values: dict[str, float]
-    verdict: str
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on the head's series."""
+        verdict = verdict_on(self.formula, tuple(sorted(self.values.items())))
+        return "undecided" if verdict is None else verdict.verdict
 
     def json(self) -> dict[str, Any]:
         return {"layer": self.layer, "head": self.head, "parameters": self.values, "verdict": self.verdict}
 
     def cells(self) -> list[str]:
-        """As a row of a table."""
+        """Layer, head and values as the cells of a table."""
         layer = "all" if self.layer is None else str(self.layer)
-        return [layer, str(self.head), *(f"{v:.6g}" for v in self.values.values()), self.verdict]
+        return [layer, str(self.head), *(f"{v:.6g}" for v in self.values.values())]
 
 
 def learned_heads(bias: Any, weights: Mapping[str, Tensor] | None = None) -> list[LearnedHead]:
@@ -45,19 +51,17 @@ def learned_heads(bias: Any, weights: Mapping[str, Tensor] | None = None) -> lis
     learned_values = {}
     for name, rule in rules.items():
         p = bias.learned[name] if weights is None else weights[name]
-        kept = p.detach().double().cpu()
-        learned_values[name] = (
-            kept if (rule.least, rule.most) == (None, None) else kept.clamp(rule.least, rule.most)
-        ).tolist()
+        numbers = p.detach().double().cpu()
+        if (rule.least, rule.most) != (None, None):
+            numbers = numbers.clamp(rule.least, rule.most)
+        learned_values[name] = numbers.tolist()
     sets = len(next(iter(learned_values.values())))
     rows = []
     for layer in range(sets):
         for head in range(bias.heads):
             fixed = {name: v if isinstance(v, float) else v[head] for name, v in bias.fixed.items()}
             values = fixed | {name: sets_of[layer][head] for name, sets_of in learned_values.items()}
-            verdict = verdict_on(bias.formula, tuple(sorted(values.items())))
-            said = "undecided" if verdict is None else verdict.verdict
-            rows.append(LearnedHead(None if sets == 1 else layer + 1, head + 1, values, said))
+            rows.append(LearnedHead(None if sets == 1 else layer + 1, head + 1, bias.formula, values))
     return rows
 
 

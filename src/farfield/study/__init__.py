@@ -1,7 +1,7 @@
 """The study: the paper's experiments from one call, with its numbers beside ours.
 
-`plan` says what is to be trained, `cell` trains and measures one model, `running` and `cluster` do all of them,
-`collected` reads the records, and `tables`, `figures`, `findings` and `report` tell what they say.
+`plan` says what is to be trained, `cell` trains and measures one model and leaves a `record`, `jobs` and `cluster` do
+all of them, `entries` puts the records together, and `tables`, `figures`, `findings` and `report` tell what they say.
 `farfield.study(...)` calls `conduct.study`, which does all of it.
 """
 

@@ -17,41 +17,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from farfield.data import durable
-from farfield.reading import read_json
-from farfield.study.plan import Cell, read_cell
-from farfield.training.settings import settings_from
+from pydantic import ValidationError
 
-RECORDS, RUNS, PROGRESS, LOGS = "records", "runs", "progress", "logs"
-PREPARE, SPEED = "prepare", "speed"
+from farfield.data import durable
+from farfield.study.plan import Cell, find_cell
+from farfield.study.record import SPEED, Losses, read_record, write_record
+
+RUNS, PROGRESS, LOGS = "runs", "progress", "logs"
+PREPARE = "prepare"
 STATUS = "FARFIELD_STATUS"  # the variable that says where a job of a cluster leaves its status
 STOPPED = 130  # the exit status of a job that was asked to stop, and did with everything saved
-VERSION = 3  # of a record
 # Which part of a job each phase is, from and to, for the time that is left.
 PHASES = {"training": (0.0, 0.65), "perplexity": (0.65, 0.92), "receptive field": (0.92, 0.94)}
 PHASES |= {"untrained control": (0.94, 1.0), "done": (1.0, 1.0)}
-
-
-def find_cell(out: Path, key: str) -> Cell:
-    """The cell of this key, of any plan that this folder has had."""
-    cell = read_cell(out, key)
-    if cell is None or cell.key != key:
-        raise ValueError(f"There is no cell {key[:80]!r} in the plan of {str(out)!r}.")
-    return cell
-
-
-def record_path(out: Path, cell: Cell) -> Path:
-    return out / RECORDS / f"{cell.key}.json"
-
-
-def read_record(out: Path, cell: Cell) -> dict[str, Any] | None:
-    """What was measured of a cell, if it is finished."""
-    try:
-        record = read_json(record_path(out, cell), exact=True)
-        same = settings_from(record["settings"], "a record") == cell.settings
-        return record if record["version"] == VERSION and same else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 class ProgressFile:
@@ -76,7 +54,7 @@ class ProgressFile:
 
 def run_cell(out: Path, cell: Cell) -> bool:
     """Train and measure; True if it is finished, False if a signal stopped it."""
-    from farfield.study.measuring import machine, measured
+    from farfield.study.measurement import measure_cell
 
     report = ProgressFile(out, cell.key)
     run = out / RUNS / cell.run_key
@@ -90,31 +68,21 @@ def run_cell(out: Path, cell: Cell) -> bool:
         return False
     if rank():  # one process is enough to measure
         return True
-    trained, trained_used = time.perf_counter(), time.process_time()
-    record = {
-        "version": VERSION,
-        **cell.json(),
-        "training_length": cell.settings.length,
-        **measured(cell, run, report),
-        "training": _curve(metrics),
-        "seconds": {
-            "training": round(trained - start, 1),
-            "measuring": round(time.perf_counter() - trained, 1),
-            "processor_training": round(trained_used - used, 1),
-            "processor_measuring": round(time.process_time() - trained_used, 1),
-        },
-        "machine": machine(),
-    }
-    path = record_path(out, cell)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    durable.replace_file(path, json.dumps(record, allow_nan=False).encode())
+    spent = time.perf_counter() - start, time.process_time() - used
+    try:
+        record = measure_cell(cell, run, _losses(metrics), spent, report)
+    except ValidationError as error:  # such as a perplexity that overflowed at the longest length
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"])) or "the record"
+        raise ValueError(f"What was measured cannot be used: {name} is {str(first['input'])[:60]}.") from None
+    write_record(out, cell.key, record)
     report("done", 1, 1)
     return True
 
 
 def _train(cell: Cell, run: Path, report: ProgressFile) -> Sequence[dict[str, Any]] | None:
     """Train the model of a cell unless that is done, maybe elsewhere; its metrics, or None if a signal stopped it."""
-    from farfield.study.adoption import same_run
+    from farfield.study.conduct import same_run
     from farfield.training.run import train
     from farfield.training.runfolder import finished_steps, read_metrics
 
@@ -127,30 +95,26 @@ def _train(cell: Cell, run: Path, report: ProgressFile) -> Sequence[dict[str, An
 
 def prepare(cell: Cell) -> None:
     """Read the corpus of a cell once, so that the cells that share it do not all do it at the same time."""
-    from farfield.training.run_text import read_text
+    from farfield.training.run import read_text
 
     read_text(cell.settings, ("train", "valid", "test"), progress=False)
 
 
 def run_speed(out: Path, cell: Cell) -> None:
     """Time the ways of inference with the model of a finished cell."""
-    from farfield.study.measuring import measured_speed
+    from farfield.study.measurement import measure_speed_of
 
-    timings = measured_speed(cell, out / RUNS / cell.run_key, ProgressFile(out, SPEED))
-    record = {"version": VERSION, "cell": cell.key, **cell.json(), **timings}
-    durable.replace_file(out / RECORDS / f"{SPEED}.json", json.dumps(record, allow_nan=False).encode())
+    write_record(out, SPEED, measure_speed_of(cell, out / RUNS / cell.run_key, ProgressFile(out, SPEED)))
 
 
-def _curve(metrics: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
+def _losses(metrics: Sequence[dict[str, Any]]) -> Losses:
     """Training and validation loss by step."""
-    kept = []
+    losses: Losses = []
     for line in metrics:
-        numbers: dict[str, Any] = {
-            name: line[name] for name in ("step", "loss", "eval_loss", "valid_loss") if name in line
-        }
+        numbers: Any = {name: line[name] for name in ("step", "loss", "eval_loss", "valid_loss") if name in line}
         if len(numbers) > 1 and all(isinstance(x, int | float) for x in numbers.values()):
-            kept.append(numbers)
-    return kept
+            losses.append(numbers)
+    return losses
 
 
 class _StepWatcher:

@@ -22,7 +22,8 @@ from pathlib import Path
 from farfield.data import durable
 from farfield.reading import read_json
 from farfield.study import cell
-from farfield.study.running import Failure, Job, Watcher, log_of, progress_of
+from farfield.study.jobs import Failure, Job, Watcher, log_of, progress_of
+from farfield.study.plan import find_cell
 from farfield.training.scaling import training_memory
 
 FOLDER, JOBS = "slurm", "jobs.json"
@@ -154,7 +155,7 @@ def _submit(out: Path, job: Job, options: Mapping[str, str]) -> str:
 
 def _memory(out: Path, job: Job) -> int:
     """Gigabytes for a node: what the cost model gives for the run, twice, and what Python and its libraries take."""
-    settings = cell.find_cell(out, job.arguments[0]).settings
+    settings = find_cell(out, job.arguments[0]).settings
     return 4 + -(-2 * training_memory(settings) // GIGABYTE)
 
 

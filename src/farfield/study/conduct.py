@@ -1,15 +1,28 @@
-"""A whole study from one call: plan, train, measure, collect, and write the report."""
+"""A whole study from one call: plan, train, measure, collect, and write the report.
+
+What is there is not done again. A model may have been trained elsewhere: a finished run folder with a cell's settings
+is measured. What decides a run's result must be equal; how often it was saved, logged or evaluated may differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from farfield import zoo
+from farfield.study import jobs as work
+from farfield.study.cell import RUNS
+from farfield.study.plan import Cell, Plan, find_cell, make_plan
+from farfield.study.record import read_record, read_speed
+from farfield.training.runfolder import CONFIG, finished_steps, read_settings
+from farfield.training.settings import Settings
+
 if TYPE_CHECKING:
-    from farfield.study.collected import Study
-    from farfield.study.plan import Plan
-    from farfield.study.running import Failure, Job, Watcher
+    from farfield.study.entries import Study
+    from farfield.study.jobs import Failure, Job, Watcher
+
+BOOKKEEPING = {"save_every", "keep", "log_every", "evaluate_every", "evaluate_tokens", "micro_batch"}
 
 
 def study(
@@ -54,8 +67,7 @@ def study(
     Raises:
         ValueError: If an option makes no sense, or no run could be finished.
     """
-    from farfield.study.collected import collect, save
-    from farfield.study.plan import make_plan
+    from farfield.study.entries import collect
     from farfield.study.report import write
 
     folder = Path(out)
@@ -72,7 +84,6 @@ def study(
     )
     run_plan(plan, folder, Silent(), jobs=jobs, device=device, runs=[Path(one) for one in runs])
     result = collect(plan, folder)
-    save(result, folder)
     write(result, folder, command="farfield.study(...)")
     return result
 
@@ -102,28 +113,103 @@ def run_plan(
         runs: Folders of finished runs to take models from.
         train: Whether to train; if not, only models that are there are measured.
     """
-    from farfield.study import adoption, running
-
     if jobs is not None and jobs < 1:
         raise ValueError(f"{jobs} runs at once were asked for; it must be at least 1.")
     if device is not None:
         if cluster == "slurm":
             raise ValueError("a device is chosen on this machine only; on SLURM give --slurm gpus_per_node=1")
-        running.chosen_gpus(device)
+        work.chosen_gpus(device)
     out.mkdir(parents=True, exist_ok=True)
-    adoption.adopt(plan, out, runs)
+    adopt(plan, out, runs)
     plan.save(out)
-    todo = [cell for cell in running.missing(plan, out) if train or adoption.is_trained(out, cell)]
+    todo = [cell for cell in missing(plan, out) if train or _is_trained(out, cell)]
 
-    def run(some: Sequence[Job], limit: int | None) -> list[Failure]:
+    def run(some: Sequence[Job], limit: int | None = None) -> list[Failure]:
         watcher.expect(len(some))
         if cluster == "slurm":
             from farfield.study.cluster import run_slurm, slurm_options
 
             return run_slurm(out, some, watcher, slurm_options(slurm, gpus=int(plan.preset.startswith("paper"))))
-        return running.run_here(out, some, watcher, limit or jobs, device)
+        return work.run_here(out, some, watcher, limit or jobs, device)
 
-    return running.run_study(todo, plan, out, run)
+    failures = run([work.prepare_job(cell) for cell in _one_of_each_text(todo)]) if todo else []
+    unread = [find_cell(out, failure.job.arguments[0]).settings.corpus for failure in failures]
+    failures += run([work.cell_job(cell) for cell in todo if cell.settings.corpus not in unread])
+    subject, speed = _speed_subject(plan, out), read_speed(out)
+    if subject is not None and (speed is None or speed.cell != subject.key):
+        failures += run([work.speed_job(subject)], 1)  # alone, so that nothing else disturbs the clock
+    return failures
+
+
+def missing(plan: Plan, out: Path) -> list[Cell]:
+    """The cells that have no record yet."""
+    return [cell for cell in plan.cells if read_record(out, cell) is None]
+
+
+def _one_of_each_text(cells: Sequence[Cell]) -> list[Cell]:
+    """A cell for each text and tokenizer among these."""
+    first: dict[tuple[object, ...], Cell] = {}
+    for cell in cells:
+        s = cell.settings
+        first.setdefault((s.corpus, s.tokenizer, s.vocabulary, s.limit, s.split_seed, s.errors), cell)
+    return list(first.values())
+
+
+def _speed_subject(plan: Plan, out: Path) -> Cell | None:
+    """The finished cell whose inference is timed: ALiBi, as in the paper, or the first with a formula."""
+    done = [cell for cell in plan.cells if read_record(out, cell) is not None]
+    alibi = [cell for cell in done if cell.encoding == "alibi"]
+    biased = [cell for cell in done if zoo.find(cell.encoding).formula is not None]
+    return next(iter(alibi or biased or done), None)
+
+
+def _deciding_settings(settings: Settings) -> dict[str, Any]:
+    """The settings that decide a run's result; a corpus that is a path by where it leads."""
+    fields = {name: value for name, value in settings.model_dump(mode="json").items() if name not in BOOKKEEPING}
+    path = Path(settings.corpus).expanduser()
+    return {**fields, "corpus": str(path.resolve()) if path.exists() else settings.corpus}
+
+
+def same_run(run: Path, cell: Cell) -> bool:
+    """Whether a run folder holds the model that a cell asks for."""
+    try:
+        return _deciding_settings(read_settings(run)) == _deciding_settings(cell.settings)
+    except ValueError:
+        return False
+
+
+def finished_runs(folders: Sequence[Path]) -> Iterator[tuple[Path, Settings]]:
+    """The finished runs in folders of runs; one sentence if a folder is none."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise ValueError(f"There is no folder {str(folder)!r} of runs.")
+        for config in sorted(folder.glob(f"*/{CONFIG}")):
+            try:
+                if finished_steps(config.parent) is not None:
+                    yield config.parent, read_settings(config.parent)
+            except ValueError:
+                continue  # some other model
+
+
+def adopt(plan: Plan, out: Path, folders: Sequence[Path]) -> int:
+    """Link the finished runs in these folders that are cells of the plan into the study; how many."""
+    runs = [(run, _deciding_settings(settings)) for run, settings in finished_runs(folders)]
+    count = 0
+    for cell in plan.cells:
+        place = out / RUNS / cell.run_key
+        wanted = _deciding_settings(cell.settings)
+        source = next((run for run, settings in runs if settings == wanted), None)
+        if source is not None and not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(source.resolve())
+            count += 1
+    return count
+
+
+def _is_trained(out: Path, cell: Cell) -> bool:
+    """Whether the model of a cell is there, so that only measuring is left."""
+    run = out / RUNS / cell.run_key
+    return finished_steps(run) is not None and same_run(run, cell)
 
 
 class Silent:

@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 
 from farfield import zoo
 from farfield.formula import FormulaError
-from farfield.measure.predictions import joint_verdict, mean_leak
 from farfield.measure.statistics import cluster_interval, rank_correlation
-from farfield.study.collected import CONVERGES, DIVERGES, MIXED, NONE, Entry, Study
+from farfield.measure.values import Verdict
+from farfield.study.entries import CONVERGES, DIVERGES, MIXED, NONE, Entry, Study
+from farfield.study.record import CUT, Network, Record
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.receptive import leak
 
 PAPER_LENGTHS, PAPER_HEADS = (512, 9216), 8
 CODES = {CONVERGES: 0.0, MIXED: 0.5, DIVERGES: 1.0}  # of verdicts, to be ranked
-AS_TRAINED, CUT = "as trained", "cut"
 
 
 @dataclass(frozen=True)
@@ -48,13 +47,12 @@ class Correlation:
 
 @dataclass(frozen=True)
 class Observation:
-    """One model, one intervention on a model, or one head: what was predicted, what was seen, what the control shows.
+    """One network, one intervention on it, or one of its heads: what its own parameters predict, and what was seen.
 
     Attributes:
         predicted: The leak, or the TRF.
         verdict: On the series that was in force.
-        seen: The rise, the far-field damage, or the ERF; of a trained model.
-        control: The same of the untrained one.
+        seen: The rise, the far-field damage, or the ERF.
         paper_leak: The leak of the encoding in the paper's geometry, if it is known before training.
         tail: Of an intervention.
         change: Of an intervention: the change of perplexity against 1x.
@@ -64,9 +62,8 @@ class Observation:
     corpus: str
     seed: int
     predicted: float
-    verdict: str
+    verdict: Verdict
     seen: float
-    control: float
     paper_leak: float | None = None
     tail: str = ""
     change: float = float("nan")
@@ -75,20 +72,13 @@ class Observation:
 @cache
 def paper_leak(encoding: str) -> float | None:
     """The leak in the paper's geometry, 512 to 9,216 tokens with 8 heads; None where parameters are learned."""
-    known = zoo.find(encoding)
-    heads = known.heads(PAPER_HEADS)
-    if known.formula is None or set(known.formula.parameters) - set(heads[0]):
+    formula, heads = zoo.find(encoding).formula, zoo.find(encoding).heads(PAPER_HEADS)
+    if formula is None or set(formula.parameters) - set(heads[0]):
         return None
     try:
-        given: list[dict[str, Any]] = [dict(head) for head in heads]
-        return float(np.mean([float(leak(known.formula, *PAPER_LENGTHS, parameters=one)) for one in given]))
+        return float(np.mean([float(leak(formula, *PAPER_LENGTHS, parameters=dict(head))) for head in heads]))
     except (FormulaError, UndecidedError, ValueError):
         return None
-
-
-def _paper_leak(record: dict[str, Any]) -> float | None:
-    """The same of one model; None if its parameters are not those of its encoding."""
-    return None if record["settings"].get("parameters") else paper_leak(record["encoding"])
 
 
 def known_before_training(entry: Entry) -> bool:
@@ -98,10 +88,10 @@ def known_before_training(entry: Entry) -> bool:
 
 def learned_names(entry: Entry) -> list[str]:
     """The parameters of the formula that the models of an encoding learned."""
-    known, given = zoo.find(entry.encoding), entry.parameters
-    usual = set(known.heads(1)[0]) | set(given)
-    names = () if known.formula is None else known.formula.parameters
-    return [name for name in names if name not in usual or isinstance(given.get(name), dict)]
+    encoding, chosen = zoo.find(entry.encoding), entry.first.settings.parameters
+    fixed = set(encoding.heads(1)[0]) | set(chosen)
+    names = () if encoding.formula is None else encoding.formula.parameters
+    return [name for name in names if name not in fixed or isinstance(chosen.get(name), dict)]
 
 
 def correlated(
@@ -131,32 +121,37 @@ def by_paper_leak(point: Observation) -> float | None:
     return point.paper_leak
 
 
-def of_control(point: Observation) -> float:
-    return point.control
-
-
 def of_change(point: Observation) -> float:
     return point.change
 
 
 class Evidence:
-    """The observations of a study and their correlations; each is computed once."""
+    """The observations of a study and their correlations; each is computed once.
 
-    def __init__(self, study: Study) -> None:
+    Args:
+        study: What was measured.
+        untrained: Of the control, with the parameters that it has itself, and not of the trained models.
+    """
+
+    def __init__(self, study: Study, *, untrained: bool = False) -> None:
         self.study = study
+        self.networks: list[tuple[Record, Network]] = [
+            (record, record.control if untrained else record) for record in study.records
+        ]
+
+    @cached_property
+    def control(self) -> Evidence:
+        """The same of the untrained networks."""
+        return Evidence(self.study, untrained=True)
 
     @cached_property
     def models(self) -> list[Observation]:
-        """Leak and rise of every model that has a formula."""
+        """Leak and rise of every network that has a formula."""
         points = []
-        for record in self.study.records:
-            share = mean_leak(record["heads"])
-            if share is not None:
-                verdict = joint_verdict(head["verdict"] for head in record["heads"])
-                rises = [part["extrapolation"]["lengths"][-1]["rise"] for part in (record, record["control"])]
-                named = _named(record)
-                seen, control = rises
-                points.append(Observation(*named, share, verdict, seen, control, _paper_leak(record)))
+        for record, network in self.networks:
+            if (share := network.leak) is not None:
+                papers = None if record.settings.parameters else paper_leak(record.encoding)
+                points.append(Observation(*_names(record), share, network.verdict, network.rise, papers))
         return points
 
     @cached_property
@@ -167,28 +162,38 @@ class Evidence:
         length, minus 1. The cut itself is left out: its leak and its damage are 0 by definition.
         """
         points = []
-        for record in self.study.records:
-            untrained = {one["tail"]: one for one in record["control"]["interventions"]}
-            for one in record["interventions"]:
-                if one["leak"] is not None and one["tail"] in untrained and one["tail"] != CUT:
-                    seen = _damage(one, record)
-                    control = _damage(untrained[one["tail"]], record["control"])
-                    about = {"tail": one["tail"], "change": one["change"][0]}
-                    points.append(Observation(*_named(record), one["leak"], one["verdict"], seen, control, **about))
+        for record, network in self.networks:
+            for dose in network.interventions:
+                if dose.leak is not None and dose.tail != CUT:
+                    change = dose.change[0]
+                    damage = (1 + change) / (1 + network.cut.change[0]) - 1
+                    about = (*_names(record), dose.leak, dose.verdict, damage)
+                    points.append(Observation(*about, tail=dose.tail, change=change))
         return points
 
-    def heads(self, epsilon: str = "0.01", which: str = "trf_of_rows") -> list[Observation]:
-        """TRF and ERF of every head that has both; a divergent series has an infinite TRF."""
+    def heads(self, epsilon: str = "0.01") -> list[Observation]:
+        """TRF of rows as long as the measured ones, and ERF, of every head that has both."""
         points = []
-        for record in self.study.records:
-            for head, untrained in zip(record["heads"], record["control"]["erf"], strict=True):
-                tokens = head[which].get(epsilon)
-                if head["verdict"] == NONE or (tokens is None and which == "trf_of_rows"):
-                    continue
-                theory = float("inf") if tokens is None else float(tokens)
-                fields = float(head["erf"][epsilon]), float(untrained[epsilon])
-                points.append(Observation(*_named(record), theory, head["verdict"], *fields))
+        for record, network in self.networks:
+            for head in network.heads:
+                tokens = head.trf_of_rows.get(epsilon)
+                if head.verdict != NONE and tokens is not None:
+                    points.append(Observation(*_names(record), tokens, head.verdict, head.erf[epsilon]))
         return points
+
+    @cached_property
+    def fields_text(self) -> str:
+        """TRF of rows and ERF over heads before and after training, in words; empty without a correlation."""
+        before, after = (correlated(one.heads(), by_leak) for one in (self.control, self))
+        if before is None or after is None:
+            return ""
+        text = f"training takes the rank correlation of TRF and ERF from {before.value:.2f} to {after.text}"
+        fixed = {key for key, entry in self.study.entries.items() if known_before_training(entry)}
+        heads = ([p for p in one.heads() if (p.corpus, p.encoding) in fixed] for one in (self.control, self))
+        start, end = (correlated(points, by_leak) for points in heads)
+        if start is not None and end is not None and end.points < after.points:
+            text += f", of encodings that learn no parameter from {start.value:.2f} to {end.text}"
+        return f"{text}: it {'weakens' if after.value < before.value else 'keeps'} what the bias does by itself"
 
     @cached_property
     def leak(self) -> Correlation | None:
@@ -206,11 +211,6 @@ class Evidence:
         return correlated(self.interventions, by_verdict)
 
     @cached_property
-    def fields(self) -> Correlation | None:
-        """TRF of rows and ERF over heads."""
-        return correlated(self.heads(), by_leak)
-
-    @cached_property
     def within_models(self) -> list[float]:
         """Leak and far-field damage over the interventions on one model, for each model."""
         models: dict[tuple[str, str, int], list[Observation]] = {}
@@ -220,10 +220,5 @@ class Evidence:
         return [rank for rank in ranks if rank is not None]
 
 
-def _damage(intervention: dict[str, Any], part: dict[str, Any]) -> float:
-    """Perplexity with a tail over that with a cut, minus 1, from their changes against 1x."""
-    return float((1 + intervention["change"][0]) / (1 + part["cut"]["change"][0]) - 1)
-
-
-def _named(record: dict[str, Any]) -> tuple[str, str, int]:
-    return str(record["encoding"]), str(record["corpus"]), int(record["seed"])
+def _names(record: Record) -> tuple[str, str, int]:
+    return record.encoding, record.corpus, record.seed

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from farfield import zoo
 from farfield.measure.predictions import FARTHEST, joint_verdict
-from farfield.measure.rise import LEAST_GAIN, ROSE, STAYED, UNKNOWN, answer, gains, rises
+from farfield.measure.rise import LEAST_GAIN, LEVEL, ROSE, STAYED, UNKNOWN, answer, gains, rises
 from farfield.measure.statistics import two_levels
-from farfield.study.collected import CONVERGES, DIVERGES, MIXED, NONE, Entry, Study
-from farfield.study.escaping import short
+from farfield.measure.values import Verdict
+from farfield.study.entries import CONVERGES, DIVERGES, MIXED, NONE, Entry, Study
 from farfield.study.evidence import (
     Evidence,
     by_leak,
@@ -24,9 +24,10 @@ from farfield.study.evidence import (
     correlated,
     known_before_training,
     of_change,
-    of_control,
 )
 from farfield.study.published import published
+from farfield.study.record import PLAIN, SLIDING
+from farfield.words import listing, percent, short, token_range, tokens, with_error
 
 ENOUGH_SEGMENTS = 40  # of text, for errors that can be believed
 
@@ -37,12 +38,6 @@ class Finding:
 
     text: str
     holds: bool | None = None
-
-
-def percent(value: float, error: float | None = None) -> str:
-    """A change for a sentence or a table: 26.2 %, or 26.2 ± 1.4 % with its error."""
-    digits = 0 if abs(value) >= 1 else 1
-    return f"{100 * value:.{digits}f}" + ("" if error is None else f" ± {100 * error:.{digits}f}") + " %"
 
 
 def too_small(study: Study) -> list[str]:
@@ -60,7 +55,7 @@ def too_small(study: Study) -> list[str]:
             f"{len(weak)} of {len(level)} models that do not rise gain less than {LEAST_GAIN} nats from context within "
             f"the training length ({least:.2f} to {most:.2f}): they cannot lose what they do not use."
         )
-    few = min(record["test"]["segments"] for record in study.records)
+    few = min(record.test.segments for record in study.records)
     if few < ENOUGH_SEGMENTS:
         reasons.append(f"The test text has {few} segments; errors can be believed from about {ENOUGH_SEGMENTS} on.")
     return reasons
@@ -69,38 +64,37 @@ def too_small(study: Study) -> list[str]:
 # ---------------------------------------------------------------------------------------------- one encoding
 def statement(entries: Sequence[Entry]) -> str:
     """Theory and experiment for one encoding, over all corpora and seeds, in a sentence."""
-    verdict, said = combined_verdict(entries), joint_answer(entries)
+    verdict, outcome = combined_verdict(entries), joint_answer(entries)
     worst = max(entries, key=lambda entry: entry.rise)
     did = {
         STAYED: f"perplexity stays level (at {worst.farthest:g}x at most "
         f"{percent(worst.rise, worst.rise_error)} above its lowest)",
         ROSE: f"perplexity rises by up to {percent(worst.rise, worst.rise_error)} at {worst.farthest:g}x",
         UNKNOWN: f"whether perplexity rises cannot be told ({percent(worst.rise, worst.rise_error)} at most)",
-    }[said]
+    }[outcome]
     leaks = [entry.leak for entry in entries if entry.leak is not None]
     leak = f" Its leak is {leak_words(leaks)}." if leaks else ""
     if verdict == NONE:
         return f"It is no bias by distance, and the theory says nothing of it; {did}."
-    if verdict == CONVERGES and said == ROSE:
+    if verdict == CONVERGES and outcome == ROSE:
         return (
             f"The series converges, and yet {did}: convergence promises a window for one layer with bounded logits, "
             f"not that perplexity stays level at this length.{leak}"
         )
-    if verdict == DIVERGES and said == STAYED:
+    if verdict == DIVERGES and outcome == STAYED:
         until = _until(entries)
         return (
             f"The series diverges, and yet {did}: it diverges at infinity, and this length is not there.{leak}{until}"
         )
     if verdict == MIXED:
-        heads = [head["verdict"] for entry in entries for head in entry.heads()]
-        return f"With what it learned {heads.count(CONVERGES)} of {len(heads)} heads converge; {did}.{leak}"
+        return f"With what it learned {verdict_words(entries)}; {did}.{leak}"
     word = {CONVERGES: "The series converges", DIVERGES: "The series diverges"}.get(verdict, "The verdict is open")
     return f"{word}; {did}.{leak}"
 
 
 def leak_words(leaks: Sequence[float]) -> str:
     """One leak, or the range of several."""
-    low, high = f"{min(leaks):.3f}", f"{max(leaks):.3f}"
+    low, high = with_error(min(leaks), digits=3), with_error(max(leaks), digits=3)
     return low if low == high else f"{low} to {high}"
 
 
@@ -108,8 +102,9 @@ def _until(entries: Sequence[Entry]) -> str:
     horizons = [h for h in (entry.horizon for entry in entries) if h is not None]
     if not horizons:
         return ""
-    tokens, certain = min(horizons)
-    return f" Its sums behave as if they converged up to about {tokens:,} tokens{'' if certain else ' at least'}."
+    least = min(horizons, key=lambda horizon: horizon.tokens)
+    end = "" if least.certain else " at least"
+    return f" Its sums behave as if they converged up to about {tokens(least.tokens)} tokens{end}."
 
 
 def joint_answer(entries: Sequence[Entry]) -> str:
@@ -118,7 +113,7 @@ def joint_answer(entries: Sequence[Entry]) -> str:
     return ROSE if ROSE in answers else STAYED if answers == {STAYED} else UNKNOWN
 
 
-def combined_verdict(entries: Sequence[Entry]) -> str:
+def combined_verdict(entries: Sequence[Entry]) -> Verdict:
     """The verdict over all trained heads of an encoding."""
     return joint_verdict(entry.verdict for entry in entries)
 
@@ -128,29 +123,29 @@ def verdict_words(entries: Sequence[Entry]) -> str:
     if verdict == NONE:
         return "none"
     if verdict == MIXED:
-        heads = [head["verdict"] for entry in entries for head in entry.heads()]
+        heads = [head.verdict for entry in entries for head in entry.heads]
         return f"{heads.count(CONVERGES)} of {len(heads)} heads converge"
     return verdict
 
 
 def field_words(entries: Sequence[Entry]) -> str:
     """The range of TRF(0.01) over all heads, if each has one."""
-    fields = [head["trf"].get("0.01") for entry in entries for head in entry.heads()]
-    if not fields or None in fields:
+    heads = [head for entry in entries for head in entry.heads]
+    fields = [field for head in heads if (field := head.trf.get("0.01")) is not None]
+    if not fields or len(fields) < len(heads):
         return ""
-    words = [f"{n:,}" if n < FARTHEST else "1e15 or more" for n in (min(fields), max(fields))]
-    return words[0] if words[0] == words[1] else f"{words[0]} to {words[1]}"
+    return token_range(fields) + (" or more" if max(fields) >= FARTHEST else "")
 
 
 def horizon_words(entry: Entry) -> str:
     horizon = entry.horizon
-    return "" if horizon is None else f"{horizon[0]:,}" + ("" if horizon[1] else " at least")
+    return "" if horizon is None else tokens(horizon.tokens) + ("" if horizon.certain else " at least")
 
 
 def formula_of(encoding: str) -> str:
     """The formula as text, or why there is none."""
-    known = zoo.find(encoding)
-    return known.text if known.text is not None else known.note
+    entry = zoo.find(encoding)
+    return entry.text if entry.text is not None else entry.note
 
 
 # ---------------------------------------------------------------------------------------------- the whole study
@@ -189,7 +184,7 @@ def _extremes(study: Study) -> str:
 
 def findings(study: Study, evidence: Evidence) -> list[Finding]:
     """Everything that the study has to say, most important first; without ticks if it is too small to tell."""
-    said = [
+    statements = [
         _levels(study),
         _dose(study, evidence),
         _cure(study),
@@ -200,12 +195,7 @@ def findings(study: Study, evidence: Evidence) -> list[Finding]:
         _like_the_paper(study),
     ]
     small = bool(too_small(study))
-    return [replace(finding, holds=None) if small else finding for finding in said if finding is not None]
-
-
-def _names(encodings: Sequence[str]) -> str:
-    words = [short(e) for e in encodings]
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+    return [replace(finding, holds=None) if small else finding for finding in statements if finding is not None]
 
 
 def _levels(study: Study) -> Finding:
@@ -219,7 +209,7 @@ def _levels(study: Study) -> Finding:
     if level := by_answer.get(STAYED):
         worst = max((e for name in level for e in study.of_encoding(name)), key=lambda e: e.rise)
         words.append(
-            f"Up to {far} perplexity stays level for {_names(level)}: at most "
+            f"Up to {far} perplexity stays level for {listing(level)}: at most "
             f"{percent(worst.rise, worst.rise_error)} above its lowest."
         )
     if risen := by_answer.get(ROSE):
@@ -228,7 +218,7 @@ def _levels(study: Study) -> Finding:
         where = "" if len(study.corpora) == 1 else " (each on the text where most)"
         words.append(f"It rises for {listed}{where}.")
     if unknown := by_answer.get(UNKNOWN):
-        words.append(f"It cannot be told for {_names(unknown)}.")
+        words.append(f"It cannot be told for {listing(unknown)}.")
     return Finding(" ".join(words))
 
 
@@ -236,16 +226,17 @@ def _dose(study: Study, evidence: Evidence) -> Finding | None:
     dose, verdict = evidence.dose, evidence.dose_by_verdict
     if dose is None:
         return None
-    control = correlated(evidence.interventions, by_leak, of_control)
+    control = correlated(evidence.control.interventions, by_leak)
     within = evidence.within_models
     inside = f" (within single models {min(within):.2f} to {max(within):.2f})" if within else ""
     beside = "" if verdict is None else f"; with the verdict on the changed series it is {verdict.text}"
-    sizes = [point.seen for point in evidence.interventions], [point.control for point in evidence.interventions]
+    sizes = ([point.seen for point in one.interventions] for one in (evidence, evidence.control))
     spread, still = (f"from {percent(min(x))} to {percent(max(x))}" for x in sizes)
     untrained = (
         ""
         if control is None
-        else f" Untrained, the damage to the same networks is {still} (rank correlation {control.value:.2f})."
+        else f" Untrained, the damage to the same networks is {still} (rank correlation {control.value:.2f} with "
+        f"their own leak; {_control_sample(study)})."
     )
     change = correlated(evidence.interventions, by_leak, of_change)
     against = "" if change is None else f"; with the change against 1x in its place {change.text}"
@@ -256,6 +247,15 @@ def _dose(study: Study, evidence: Evidence) -> Finding | None:
         f"{untrained}",
         None if dose.positive is None else dose.positive and (verdict is None or dose.value > abs(verdict.value)),
     )
+
+
+def _control_sample(study: Study) -> str:
+    """What the untrained networks were measured on: less than the trained ones."""
+    few = min(record.control.segments for record in study.records)
+    segments = min(record.test.segments for record in study.records)
+    first = study.records[0]
+    lengths = f"{len(first.control.lengths)} of the {len(first.lengths)} lengths"
+    return f"on {few} of the {segments} segments of text, at {lengths}"
 
 
 def _cure(study: Study) -> Finding | None:
@@ -269,24 +269,25 @@ def _cure(study: Study) -> Finding | None:
     )
     before = two_levels([float(e.relative[-1] - 1) for e in risen], [0.0] * len(risen))[0]
     after = two_levels([e.cut[0] for e in risen], [0.0] * len(risen))[0]
+    part = "part of " if after > LEVEL else ""
     return Finding(
-        f"The far field does the damage: with the same weights and tokens, perplexity with all keys is above that "
-        f"with every head cut at the training length by {damages}. Such a window turns a change of {percent(before)} "
-        f"against 1x into {percent(after)}, on average over the biases that rise.",
+        f"The far field does {part}the damage: with the same weights and tokens, perplexity with all keys is above "
+        f"that with every head cut at the training length by {damages}. Such a window turns a change of "
+        f"{percent(before)} against 1x into {percent(after)}, on average over the biases that rise.",
         all(e.damage[0] > 2 * (e.damage[1] or 0.0) for e in risen),
     )
 
 
 def _against_the_verdict(study: Study) -> list[Finding]:
     """Encodings whose verdict and outcome point different ways: what the verdict does not promise."""
-    said = []
+    statements = []
     for encoding in study.encodings:
         entries = study.of_encoding(encoding)
         verdict = combined_verdict(entries) if entries else NONE
         odd = (verdict, joint_answer(entries)) in ((CONVERGES, ROSE), (DIVERGES, STAYED)) if entries else False
         if odd or verdict in (MIXED,):
-            said.append(Finding(f"{short(encoding)}: {statement(entries)}"))
-    return said
+            statements.append(Finding(f"{short(encoding)}: {statement(entries)}"))
+    return statements
 
 
 def _leak(study: Study, evidence: Evidence) -> Finding | None:
@@ -299,47 +300,47 @@ def _leak(study: Study, evidence: Evidence) -> Finding | None:
         ("the leak in the paper's geometry (512 to 9,216 tokens)", correlated(points, by_paper_leak)),
     ]
     listed = ", ".join(f"{words} {correlation.text}" for words, correlation in beside if correlation is not None)
-    control = correlated(points, by_leak, of_control)
-    ranked = "" if control is None else f" (rank correlation {control.text})"
+    untrained = evidence.control.models
+    control = correlated(untrained, by_leak)
+    ranked = "" if control is None else f"rank correlation {control.text} with their own leak; "
     models = [(e, entries[0]) for e in study.encodings if (entries := study.of_encoding(e))]
     learned = [e for e, entry in models if zoo.find(e).formula is not None and not known_before_training(entry)]
-    known = f" That of {_names(learned)} is known only after training." if learned else ""
-    largest = max((abs(point.control) for point in points), default=0.0)
+    late = f" That of {listing(learned)} is known only after training." if learned else ""
+    largest = max((abs(point.seen) for point in untrained), default=0.0)
     return Finding(
         f"Over {rank.points} models the leak has a rank correlation of {rank.text} with the rise"
-        f"{'; ' if listed else ''}{listed}. Untrained, the same networks rise by at most {percent(largest)}{ranked}. "
-        f"The leak is known before training where nothing of the encoding is learned.{known}",
+        f"{'; ' if listed else ''}{listed}. Untrained, the same networks rise by at most {percent(largest)} "
+        f"({ranked}{_control_sample(study)}). "
+        f"The leak is known before training where nothing of the encoding is learned.{late}",
         rank.positive,
     )
 
 
 def _fields(evidence: Evidence) -> Finding | None:
-    rank = evidence.fields
-    if rank is None:
+    if not evidence.fields_text:
         return None
-    control = correlated(evidence.heads(), by_leak, of_control)
-    untrained = "" if control is None else f", {control.value:.2f} in the untrained control"
     return Finding(
-        f"Theoretical and empirical receptive fields of {rank.points} heads have a rank correlation of {rank.text}; "
-        f"with content logits of 0 it is 1 by construction{untrained}. So it shows what the bias does by itself, and "
-        "nothing is claimed from it."
+        f"Theoretical and empirical receptive fields of {len(evidence.heads())} heads: with content logits of 0 their "
+        f"rank correlation is 1 by construction; {evidence.fields_text}. Nothing is claimed from it."
     )
 
 
 def _inference(study: Study) -> Finding | None:
     if study.speed is None:
         return None
-    ratio = study.speed["relative"]
-    by = {(t["protocol"], t["window"]): t["perplexity"] for t in study.speed["timings"]}
-    windows = sorted(w for p, w in by if p == "sliding")
-    if not windows or "sliding" not in ratio:
+    ratio = study.speed.relative
+    by = {(timing.protocol, timing.window): timing.perplexity for timing in study.speed.timings}
+    windows = [window for way, window in by if way == SLIDING and (PLAIN, window) in by]
+    if not windows or SLIDING not in ratio:
         return None
     theirs = published()["relative_inference_time"]["sliding_window"]
-    lower = sum(by["sliding", w] < by["non-overlapping", w] for w in windows)
-    cheap = f"; windowed attention costs {ratio['windowed']:.2f} times as much" if "windowed" in ratio else ""
+    scored = min(timing.tokens for timing in study.speed.timings)
+    lower = sum(by[SLIDING, window] < by[PLAIN, window] for window in windows)
+    cheap = f"; windowed attention costs {with_error(ratio['windowed'])} times as much" if "windowed" in ratio else ""
     return Finding(
-        f"Sliding window inference has the lower perplexity at {lower} of {len(windows)} windows, and takes "
-        f"{ratio['sliding']:.1f} times as long as non-overlapping windows (published: {theirs}){cheap}.",
+        f"On the first {tokens(scored)} test tokens sliding window inference has the lower perplexity at {lower} of "
+        f"{len(windows)} windows, and takes {with_error(ratio[SLIDING], digits=1)} times as long as non-overlapping "
+        f"windows (published: {theirs}){cheap}.",
         lower == len(windows),
     )
 

@@ -1,4 +1,4 @@
-"""What a study consists of: one cell for each corpus, encoding and seed, keyed by its configuration.
+"""What a study consists of and costs: one cell for each corpus, encoding and seed, keyed by its configuration.
 
 The key of a cell is a name that a person can read and a digest of everything that decides its result, so a second call
 finds what is there, and a changed option never mixes with it.
@@ -10,17 +10,23 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from functools import reduce
+from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, ValidationError, model_validator
 
 from farfield import zoo
 from farfield.data import durable
 from farfield.measure import MULTIPLES
+from farfield.measure.values import Count, Length, Name, Value
 from farfield.reading import read_json
-from farfield.study.escaping import plain
+from farfield.training.scaling import PROCESSORS, training_cost
 from farfield.training.settings import PRESETS, Settings, preset_settings, settings_from
-from farfield.zoo.head_parameters import chosen_parameters
+from farfield.words import plain
+from farfield.zoo.encoding import choose_parameters, slopes_sentence
 from farfield.zoo.learned import Learned, learned_parameters
 
 ENCODINGS = (
@@ -48,10 +54,14 @@ STANDS_FOR = {name: name for name in ("wikitext-103", "books", "github", "wikibo
 PAPER_CORPORA = ("wikitext-103", "books", "github", "wikibook")
 STUDY_PRESETS = (*(name for name in PRESETS if not name.startswith("paper")), "paper", "paper-wikitext", "paper-base")
 FILE, CELLS = "plan.json", "cells"
+GPU = "a100"  # on which the paper's sizes are counted
 
 
-@dataclass(frozen=True)
-class Measurement:
+def _read_settings(fields: Settings | Any) -> Settings:
+    return fields if isinstance(fields, Settings) else settings_from(fields, "a cell")
+
+
+class Measurement(Value):
     """How every model of a study is measured; lengths are multiples of the training length.
 
     Attributes:
@@ -65,14 +75,14 @@ class Measurement:
         hypothesis: Length of the rows in which delta(i, j) is measured.
     """
 
-    segments: int = 40
-    multiples: tuple[float, ...] = tuple(map(float, MULTIPLES))
-    sliding: tuple[float, ...] = (1, 4)
-    tails: tuple[str, ...] = TAILS
-    control: int = 12
-    receptive: int = 4
-    chunks: int = 8
-    hypothesis: int = 18
+    segments: Length = 40
+    multiples: tuple[int | float, ...] = tuple(map(float, MULTIPLES))
+    sliding: tuple[int | float, ...] = (1, 4)  # of these types: a key tells 1 from 1.0
+    tails: tuple[Name, ...] = TAILS
+    control: Length = 12
+    receptive: Length = 4
+    chunks: Length = 8
+    hypothesis: Length = 18
 
     def lengths(self, training_length: int, multiples: Sequence[float] | None = None) -> list[int]:
         return [max(1, round(m * training_length)) for m in (self.multiples if multiples is None else multiples)]
@@ -85,8 +95,7 @@ MEASUREMENTS = {
 }
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Value):
     """One model to be trained and measured.
 
     Attributes:
@@ -94,17 +103,28 @@ class Cell:
         stands_for: The paper's data set that it is compared with, if any.
     """
 
-    corpus: str
-    encoding: str
-    seed: int
-    settings: Settings
+    corpus: Annotated[Name, AfterValidator(plain)]
+    encoding: Name
+    seed: Count
+    stands_for: Literal["wikitext-103", "books", "github", "wikibook"] | None = None
+    settings: Annotated[Settings, BeforeValidator(_read_settings)]
     measurement: Measurement
-    stands_for: str | None = None
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if (self.encoding, self.seed) != (self.settings.encoding, self.settings.seed):
+            raise ValueError("encoding or seed are not those of the settings")
+        return self
+
+    @property
+    def label(self) -> str:
+        return plain(f"{self.corpus}, {self.encoding}, seed {self.seed}")
 
     @property
     def key(self) -> str:
         """A file name that tells the cell from every other."""
-        return self._name({"settings": self.settings.identity(), "measurement": asdict(self.measurement)})
+        measurement = self.measurement.model_dump(mode="json")
+        return self._name({"settings": self.settings.identity(), "measurement": measurement})
 
     @property
     def run_key(self) -> str:
@@ -115,22 +135,11 @@ class Cell:
         digest = hashlib.sha256(json.dumps(decided_by, sort_keys=True).encode()).hexdigest()[:10]
         return f"{slug(self.corpus)}-{slug(self.encoding)}-seed{self.seed}-{digest}"
 
-    def json(self) -> dict[str, Any]:
-        return {
-            "corpus": self.corpus,
-            "encoding": self.encoding,
-            "seed": self.seed,
-            "stands_for": self.stands_for,
-            "settings": self.settings.model_dump(mode="json"),
-            "measurement": asdict(self.measurement),
-        }
 
-
-@dataclass(frozen=True)
-class Plan:
+class Plan(Value):
     """All cells of a study, and the preset they come from."""
 
-    preset: str
+    preset: Name
     cells: tuple[Cell, ...]
 
     @property
@@ -146,13 +155,12 @@ class Plan:
         return sorted({cell.seed for cell in self.cells})
 
     def save(self, out: Path) -> None:
-        fields = {"preset": self.preset, "cells": [cell.json() for cell in self.cells]}
         (out / CELLS).mkdir(parents=True, exist_ok=True)
         for cell in self.cells:  # its key tells it from every other, so another plan in this folder takes none away
             path = out / CELLS / f"{cell.key}.json"
             if not path.exists():
-                durable.replace_file(path, json.dumps(cell.json(), indent=1).encode())
-        durable.replace_file(out / FILE, json.dumps(fields, indent=1).encode())
+                durable.replace_file(path, cell.model_dump_json().encode())
+        durable.replace_file(out / FILE, self.model_dump_json().encode())
 
 
 def make_plan(
@@ -180,9 +188,8 @@ def make_plan(
     rules = learned_parameters(learn)
     names = [_encoding(text, rules) for text in (encodings or (ENCODINGS if on_gpus else (*ENCODINGS, *TWINS)))]
     _require_use(names, [*rules, *(["k"] if slopes is not None else [])])
-    for what, given in (("corpus", sources), ("encoding", names)):
-        twice = [one for one in given if given.count(one) > 1]
-        if twice:
+    for what, texts in (("corpus", sources), ("encoding", names)):
+        if twice := [text for text in texts if texts.count(text) > 1]:
             raise ValueError(f"The {what} {twice[0]!r} was given twice.")
     declared = _declared(stands_for or {}, sources)
     measurement = MEASUREMENTS.get(preset, Measurement())
@@ -195,8 +202,9 @@ def make_plan(
                 if chosen := _chosen(name, preset_settings(size).heads, rules, slopes):
                     how["parameters"] = chosen
                 settings = preset_settings(size, **how)
-                cells.append(Cell(label, name, seed, settings, measurement, declared.get(source)))
-    return Plan(preset, tuple(cells))
+                about = {"corpus": label, "encoding": name, "seed": seed, "stands_for": declared.get(source)}
+                cells.append(Cell.model_validate({**about, "settings": settings, "measurement": measurement}))
+    return Plan(preset=preset, cells=tuple(cells))
 
 
 def _declared(given: Mapping[str, str], sources: Sequence[str]) -> dict[str, str]:
@@ -218,36 +226,27 @@ def read_plan(out: Path) -> Plan | None:
     if not path.exists():
         return None
     try:
-        fields = read_json(path)
-        cells = [_read_cell(cell, str(path)) for cell in fields["cells"]]
-        return Plan(str(fields["preset"]), tuple(cells))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"The plan in {str(path)!r} cannot be read ({error}): remove the file, or choose another --out."
-        ) from None
+        return Plan.model_validate(read_json(path))
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+    except ValueError as error:
+        reason = str(error)
+    raise ValueError(f"The plan in {str(path)!r} cannot be read ({reason}): remove the file, or choose another --out.")
 
 
-def read_cell(out: Path, key: str) -> Cell | None:
-    """One cell, of the last plan of a folder or an earlier one."""
+def find_cell(out: Path, key: str) -> Cell:
+    """The cell of this key, of the last plan of a folder or an earlier one."""
     path = out / CELLS / f"{key}.json"
-    try:
+    cell = None
+    with suppress(ValueError):
         if key == Path(key).name and len(key) < 200 and path.is_file():
-            return _read_cell(read_json(path), str(path))
-    except (KeyError, TypeError, ValueError):
-        pass
-    plan = read_plan(out)
-    return next((cell for cell in plan.cells if cell.key == key), None) if plan else None
-
-
-def _read_cell(fields: dict[str, Any], where: str) -> Cell:
-    measurement = dict(fields["measurement"])
-    for name in ("multiples", "sliding", "tails"):
-        measurement[name] = tuple(measurement[name])
-    settings = settings_from(fields["settings"], where)
-    stands_for = fields["stands_for"] if fields.get("stands_for") in STANDS_FOR.values() else None
-    return Cell(
-        plain(fields["corpus"]), settings.encoding, settings.seed, settings, Measurement(**measurement), stands_for
-    )
+            cell = Cell.model_validate(read_json(path))
+    if cell is None:
+        plan = read_plan(out)
+        cell = next((cell for cell in plan.cells if cell.key == key), None) if plan else None
+    if cell is None or cell.key != key:
+        raise ValueError(f"There is no cell {key[:80]!r} in the plan of {str(out)!r}.")
+    return cell
 
 
 def _training_preset(preset: str, data_set: str | None) -> str:
@@ -262,7 +261,7 @@ def _chosen(name: str, heads: int, rules: Mapping[str, Learned], slopes: str | N
     encoding = zoo.find(name)
     own = () if encoding.formula is None or encoding.name == "t5" else encoding.formula.parameters
     learn = {parameter: rule for parameter, rule in rules.items() if parameter in own}
-    return chosen_parameters(encoding, heads, {}, learn, slopes if "k" in own and "k" not in learn else None)
+    return choose_parameters(encoding, heads, {}, learn, slopes if "k" in own and "k" not in learn else None)
 
 
 def _require_use(names: Sequence[str], given: Sequence[str]) -> None:
@@ -305,3 +304,25 @@ def _labels(sources: Sequence[str]) -> list[str]:
 def slug(text: str) -> str:
     """A text as a part of a file name: letters, digits and hyphens, not too many."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-") or "x"
+
+
+def sentences(plan: Plan, todo: Sequence[Cell]) -> list[str]:
+    """How many runs there are, how many are left, and for the paper's sizes what they take on a GPU."""
+    parts = [(len(plan.encodings), "encoding"), (len(plan.corpora), "corpus"), (len(plan.seeds), "seed")]
+    words = " x ".join(f"{n} {name if n == 1 else 'corpora' if name == 'corpus' else name + 's'}" for n, name in parts)
+    count, done = len(plan.cells), len(plan.cells) - len(todo)
+    lines = [f"{words}: {count} run{'' if count == 1 else 's'}" + (f", {done} of them done already." if done else ".")]
+    for cell in plan.cells:
+        if slopes := slopes_sentence(zoo.find(cell.encoding), cell.settings.heads, cell.settings.parameters):
+            lines.append(f"{slopes}, in every formula with a k (--slopes gives others, or learns them).")
+            break
+    if todo and plan.preset.startswith("paper"):
+        cost = reduce(add, (training_cost(cell.settings, gpu=GPU) for cell in todo))
+        processor = PROCESSORS[GPU]
+        lines.append(
+            f"Training them takes about {cost.gpu_hours:,.0f} GPU-hours on {GPU.upper()}s in "
+            f"{todo[0].settings.precision} ({cost.flops:.1e} FLOP at {processor.utilisation:.0%} of the peak), "
+            f"{cost.memory_bytes / 1e9:.0f} GB on each, and about ${cost.dollars:,.0f} at "
+            f"${processor.dollars_per_hour:g} an hour (docs/scaling.md)."
+        )
+    return lines

@@ -8,28 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from farfield.theory.errors import UndecidedError
+from farfield.theory.errors import UndecidedError, UnknownError
 
-STEPS = 16_000  # terms of expansions that an ordinary machine handles in a second
 _ends: ContextVar[float | None] = ContextVar("when the time is up", default=None)
 
 
-class Work:
-    """What one question may cost; `spend` raises UndecidedError when it is used up."""
+class Effort:
+    """How many products of terms a proof may still cost; `spend` raises UnknownError when they are used up."""
 
-    def __init__(self, seconds: float):
-        self.left = int(seconds * STEPS)
+    def __init__(self, left: int = 40_000):
+        self.left = left
 
-    @property
-    def done(self) -> bool:
-        """Whether nothing is left."""
-        return self.left <= 0
-
-    def spend(self, steps: int = 1) -> None:
-        """Count steps."""
-        self.left -= steps
-        if self.left <= 0:
-            raise UndecidedError("the work allowed was used up")
+    def spend(self, products: int) -> None:
+        """Count products."""
+        self.left -= products
+        if self.left < 0:
+            raise UnknownError("the proof takes too long")
         tick()
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 
 class UndecidedError(ValueError):
     """Neither answer can be proven, or not within the limits of time and precision."""
+
+
+class UnknownError(UndecidedError):
+    """A number, a sign or a bound cannot be told; the text says which."""
 
 
 class DivergenceError(ValueError):
@@ -29,10 +31,6 @@ class ZeroWeightsError(ValueError):
         super().__init__(f"all weights of {text} are 0, so it has no receptive field")
 
 
-class UndefinedError(Exception):
-    """The formula has no value for large t (or for these parameters)."""
-
-
 class NotSmoothError(Exception):
     """A power series or a complex ball met a function that has no derivative there."""
 
@@ -43,22 +41,6 @@ class NotReachedError(Exception):
 
 class IntegralError(Exception):
     """The integral takes too many evaluations: the weight oscillates."""
-
-
-class LargerStartError(Exception):
-    """The explicit bounds do not hold from this X on."""
-
-
-class MoreTermsError(Exception):
-    """The expansion was cut too early to tell."""
-
-
-class SplitError(Exception):
-    """The sign of this constant depends on the parameters."""
-
-    def __init__(self, const: Any):
-        super().__init__(str(const))
-        self.const = const
 
 
 class EmptyRegionError(Exception):

@@ -44,16 +44,17 @@ class RunLockedError(ValueError):
     """Another process is at work in this run folder."""
 
 
+Write = Callable[[Path], None]  # writes one file at the path it is given
+Listed = dict[str, int | str]  # what a manifest says of a file: its size and sha256
+About = dict[str, int | str]  # the circumstances under which a checkpoint was saved, and the last losses
+
+
 class Checkpoint(NamedTuple):
     """A checkpoint that was verified: its folder, its step, and what was said about it when it was saved."""
 
     folder: Path
     step: int
-    about: dict[str, Any]
-
-
-Write = Callable[[Path], None]  # writes one file at the path it is given
-Listed = dict[str, Any]  # what a manifest says of a file: its size and sha256
+    about: About
 
 
 def stage(run: Path, step: int) -> Path:
@@ -77,7 +78,7 @@ def save_checkpoint(
     run: Path,
     step: int,
     files: Mapping[str, Write],
-    about: dict[str, Any],
+    about: About,
     *,
     keep: int,
     staged: Path | None = None,
@@ -94,7 +95,7 @@ def save_checkpoint(
         for name, write in sorted(files.items()):
             durable.write_with(write, staged / name)
             listed[name] = list_file(staged / name)
-        durable.write_file(staged / MANIFEST, _sealed({"step": step, "files": listed, "about": about}))
+        durable.write_file(staged / MANIFEST, _seal({"step": step, "files": listed, "about": about}))
         durable.sync_folder(staged)
         if final.exists():  # the same step, saved before by a run that was disturbed
             _discard(final)
@@ -104,7 +105,7 @@ def save_checkpoint(
         if isinstance(error, OSError):
             raise as_disk_full(error, final) from error
         raise
-    for old in _saved(home)[keep:]:
+    for old in _checkpoints(home)[keep:]:
         _discard(old)
     return final
 
@@ -112,7 +113,7 @@ def save_checkpoint(
 def verify_checkpoint(folder: Path) -> Checkpoint:
     """Read a checkpoint's manifest and check every file against it."""
     try:
-        manifest = _unsealed(read_bytes(folder / MANIFEST))
+        manifest = _unseal(read_bytes(folder / MANIFEST))
     except UnreadableError as error:
         raise DamagedCheckpointError(str(error).rstrip(".")) from None
     step, listed, about = manifest.get("step"), manifest.get("files"), manifest.get("about")
@@ -152,15 +153,15 @@ def newest_checkpoint(run: Path, say: Callable[[str], None]) -> Checkpoint | Non
         if entry.name.startswith((_STAGED, _OLD)):
             durable.remove(entry)
     damaged = False
-    for folder in _saved(home):
+    for folder in _checkpoints(home):
         try:
-            whole = verify_checkpoint(folder)
+            checkpoint = verify_checkpoint(folder)
         except DamagedCheckpointError as error:
             aside = _set_aside(folder)
             say(f"The checkpoint {folder.name} is damaged ({error}); it was set aside as {aside.name}.")
             damaged = True
             continue
-        return whole
+        return checkpoint
     if damaged:
         say("No checkpoint is whole: the run starts again from its first step.")
     return None
@@ -186,7 +187,7 @@ def run_lock(run: Path) -> Iterator[None]:
         yield  # the kernel lets go of the lock when the file is closed, however the process ends
 
 
-def _saved(home: Path) -> list[Path]:
+def _checkpoints(home: Path) -> list[Path]:
     """Everything that has the name of a checkpoint, newest first."""
     named = [entry for entry in home.iterdir() if _NAME.fullmatch(entry.name)]
     return sorted(named, key=lambda entry: int(entry.name[5:]), reverse=True)
@@ -212,17 +213,17 @@ def _canonical(manifest: dict[str, Any]) -> bytes:
     return json.dumps(manifest, sort_keys=True, indent=1).encode()
 
 
-def _sealed(manifest: dict[str, Any]) -> bytes:
-    """A manifest with the sha256 of itself, in the one spelling that `_unsealed` accepts."""
+def _seal(manifest: dict[str, Any]) -> bytes:
+    """A manifest with the sha256 of itself, in the one spelling that `_unseal` accepts."""
     return _canonical({**manifest, "sha256": hashlib.sha256(_canonical(manifest)).hexdigest()})
 
 
-def _unsealed(data: bytes) -> dict[str, Any]:
+def _unseal(data: bytes) -> dict[str, Any]:
     try:
         manifest = parse_json(data)
         seal = manifest.pop("sha256")
         # compared as bytes: no other spelling of the same JSON passes, so every changed bit shows
-        if _sealed(manifest) != data or hashlib.sha256(_canonical(manifest)).hexdigest() != seal:
+        if _seal(manifest) != data or hashlib.sha256(_canonical(manifest)).hexdigest() != seal:
             raise DamagedCheckpointError(f"{MANIFEST}: its sha256 is another one")
         return manifest
     except DamagedCheckpointError:

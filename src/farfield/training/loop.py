@@ -13,29 +13,53 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import nn
 
 from farfield.data import durable
 from farfield.data.samples import Samples, micro_batches
-from farfield.training.network import bias_of_network, mean_loss, weights_of
-from farfield.training.processes import Processes
-from farfield.training.progress import ProgressBar
-from farfield.training.runfolder import CONFIG, FAILURE, METRICS, STATE
-from farfield.training.schedule import learning_rate
-from farfield.training.settings import Settings
-from farfield.training.sharding import local, whole_weights
-from farfield.training.state import save_state
+from farfield.nn.bias import Bias
+from farfield.training.checkpoint import About, Checkpoint
+from farfield.training.network import bias_of_network, load_state, mean_loss, optimizer_of, save_state, weights_of
+from farfield.training.processes import Processes, gather_weights, local_part
+from farfield.training.reporting import ProgressBar
+from farfield.training.runfolder import CONFIG, FAILURE, METRICS, STATE, Line, checkpoint_state
+from farfield.training.settings import Settings, difference
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 class NonFiniteError(ValueError):
     """A loss or a gradient was infinite or not a number; no update was made with it."""
+
+
+def inverse_square_root(update: int, warmup: int) -> float:
+    """Linear up to `warmup`, then 1/sqrt (the paper's); updates count from 1."""
+    warmup = max(1, warmup)
+    return min(update / warmup, math.sqrt(warmup / update))
+
+
+def cosine(update: int, warmup: int, steps: int) -> float:
+    """Linear up to `warmup`, then half a cosine down to 0 after the last update; updates count from 1."""
+    warmup = max(1, warmup)
+    if update <= warmup:
+        return update / warmup
+    return 0.5 * (1.0 + math.cos(math.pi * (update - warmup) / (steps + 1 - warmup)))
+
+
+def learning_rate(settings: Settings, update: int) -> float:
+    """The learning rate of an update of a run."""
+    if settings.schedule == "cosine":
+        return settings.learning_rate * cosine(update, settings.warmup, settings.steps)
+    return settings.learning_rate * inverse_square_root(update, settings.warmup)
 
 
 @dataclass
@@ -43,7 +67,7 @@ class RunState:
     """How far a run is: updates done, the lines of metrics, and the losses since the last line."""
 
     step: int = 0
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[Line] = field(default_factory=list)
     loss_sum: float = 0.0
     loss_count: int = 0
 
@@ -54,18 +78,42 @@ class Loop:
 
     run: Path
     settings: Settings
-    model: Any  # as the user knows it; `forward` is what is called: the same, or wrapped by DDP
-    forward: Any
-    optimizer: torch.optim.Optimizer
+    model: PreTrainedModel  # as the user knows it; `forward` is what is called: the same, or wrapped by DDP
     samples: dict[str, Samples]
     processes: Processes
     bar: ProgressBar
     config: bytes
-    about: dict[str, Any]
     divided: bool = False
     state: RunState = field(default_factory=RunState)
     stop: int = 0  # the number of the signal that asked for it
     stopped: int = 0
+
+    def __post_init__(self) -> None:
+        alone = self.processes.count == 1 or self.divided
+        self.forward: nn.Module = self.model if alone else self.processes.accelerator.prepare(self.model)
+        self.optimizer = optimizer_of(self.model, self.settings)
+
+    @property
+    def about(self) -> About:
+        """What the last bits of a result depend on, beside the settings."""
+        return {
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "device": self.processes.device.type,
+            "processes": self.processes.count,
+            "divided": self.divided,
+        }
+
+    def go_on(self, checkpoint: Checkpoint, say: Callable[[str], None]) -> None:
+        """Put the run where a checkpoint left it."""
+        about, step, steps = checkpoint.about, checkpoint.step, self.settings.steps
+        state = RunState(step, *checkpoint_state(checkpoint, steps))
+        load_state(self, checkpoint.folder, step)
+        self.state = state
+        say(f"Going on from step {step} of {steps}.")
+        changes = difference(about, {**about, **{name: now for name, now in self.about.items() if name in about}})
+        if changes:
+            say(f"Other circumstances than before ({'; '.join(changes)}): the last bits of the result may differ.")
 
     def train(self) -> None:
         """Update after update, to the last or until someone asks to stop."""
@@ -117,11 +165,11 @@ class Loop:
             group["lr"] = rate
         self.optimizer.step()
         self.optimizer.zero_grad()
-        if self.divided and hasattr(bias := bias_of_network(self.model)[1], "keep_in_range"):
+        if self.divided and isinstance(bias := bias_of_network(self.model)[1], Bias):
             bias.keep_in_range()  # the forward pass sees copies of divided parameters
         return loss, norm, rate
 
-    def _micro_batches(self) -> Iterator[tuple[dict[str, torch.Tensor], float, AbstractContextManager[Any]]]:
+    def _micro_batches(self) -> Iterator[tuple[dict[str, torch.Tensor], float, AbstractContextManager[None]]]:
         """The micro-batches of this process at this step; what to divide each mean loss by; when to exchange gradients.
 
         The processes' gradients are averaged, so a micro-batch of n samples counts n * processes / batch. One that is
@@ -143,7 +191,7 @@ class Loop:
             for name in samples[0]
         }
 
-    def _arithmetic(self) -> AbstractContextManager[Any]:
+    def _arithmetic(self) -> AbstractContextManager[None]:
         return torch.autocast(self.processes.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16")
 
     def _agreed(self, total: torch.Tensor) -> float:
@@ -159,8 +207,9 @@ class Loop:
             f"The {'gradient' if math.isfinite(loss) else 'loss'} is not finite at step {step} of {str(self.run)!r} "
             f"(loss {loss}, gradient norm {norm}): the update was not made; {FAILURE} has the details."
         )
-        bad = [n for n, p in self.model.named_parameters() if p.grad is not None and not local(p.grad).isfinite().all()]
-        everywhere = {name for names in self.processes.everyone(bad) for name in names}
+        parameters = list(self.model.named_parameters())
+        bad = [name for name, p in parameters if p.grad is not None and not local_part(p.grad).isfinite().all()]
+        everywhere = {name for names in self.processes.everyone(lambda: bad) for name in names}
         details = {
             "message": message,
             "step": step,
@@ -168,7 +217,7 @@ class Loop:
             "gradient_norm": str(norm),
             "learning_rate": rate,
             "samples": [(step - 1) * batch, step * batch - 1],
-            "parameters_with_bad_gradients": [n for n, _ in self.model.named_parameters() if n in everywhere],
+            "parameters_with_bad_gradients": [name for name, _ in parameters if name in everywhere],
             "encoding": self.settings.encoding,
         }
         if self.processes.is_main:
@@ -192,8 +241,8 @@ class Loop:
             pieces = [ids[i * length : i * length + length + 1].astype(np.int64) for i in (rows or [0])]
             batch = torch.from_numpy(np.stack(pieces)).to(self.processes.device)
             with self._arithmetic():
-                told = {"input_ids": batch[:, :-1], "shift_labels": batch[:, 1:]}
-                loss = mean_loss(self.model, self.model.config, told)
+                pair = {"input_ids": batch[:, :-1], "shift_labels": batch[:, 1:]}
+                loss = mean_loss(self.model, self.model.config, pair)
             total += torch.tensor([float(loss) * len(rows), len(rows)], dtype=torch.float64, device=total.device)
         self.model.train()
         if self.divided:
@@ -211,15 +260,12 @@ class Loop:
 
     def weights(self) -> dict[str, torch.Tensor]:
         """All weights, on the main process at least; every process takes part."""
-        return whole_weights(self.model) if self.divided else weights_of(self.model)
+        return gather_weights(self.model) if self.divided else weights_of(self.model)
 
     def save(self) -> None:
         """A checkpoint of everything that the rest of the run depends on."""
         state = self.state
-        told = json.dumps({"global_step": state.step, "log_history": state.history}, indent=1)
-        files = {CONFIG: lambda path: path.write_bytes(self.config), STATE: lambda path: path.write_text(told)}
+        place = json.dumps({"global_step": state.step, "log_history": state.history}, indent=1)
+        files = {CONFIG: lambda path: path.write_bytes(self.config), STATE: lambda path: path.write_text(place)}
         about = {**self.about, "loss_sum": state.loss_sum.hex(), "loss_count": state.loss_count}
-        save_state(
-            self.run, state.step, self.model, self.optimizer, files, about,
-            keep=self.settings.keep, processes=self.processes, divided=self.divided,
-        )  # fmt: skip
+        save_state(self, files, about)

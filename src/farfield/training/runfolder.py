@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from farfield.training.checkpoint import LOCK, Checkpoint, DamagedCheckpointErro
 from farfield.training.settings import LATER, Settings, difference, settings_from, with_new_names
 
 if TYPE_CHECKING:
+    import torch
     from tokenizers import Tokenizer
 
 CONFIG = "config.json"
@@ -29,6 +30,7 @@ MODEL = "model.safetensors"
 FINISHED = "finished.json"
 FAILURE = "failure.json"
 STATE = "trainer_state.json"
+Line = dict[str, float]  # of the metrics: the step, and what was measured there
 LARGEST_METRICS = 1 << 28  # bytes: more than a million lines
 
 
@@ -52,17 +54,18 @@ def read_config(run: Path) -> dict[str, Any]:
     return read_json(path, 1 << 20)
 
 
-def read_metrics(run: Path) -> list[dict[str, Any]]:
+def read_metrics(run: Path) -> list[Line]:
     """The lines of a run's `metrics.jsonl`; a line that a kill cut off is left out."""
     lines = []
     path = run / METRICS
     for data in read_bytes(path, LARGEST_METRICS).splitlines() if path.exists() else ():
         with contextlib.suppress(ValueError):
             lines.append(parse_json(data))
-    return [line for line in lines if isinstance(line, dict)]
+    numbers = (int, float)  # the file is untrusted
+    return [line for line in lines if isinstance(line, dict) and all(isinstance(x, numbers) for x in line.values())]
 
 
-def refuse_difference(run: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+def refuse_difference(run: Path, before: Mapping[str, object], now: Mapping[str, object]) -> None:
     """Stop where a run would go on with something other than it was started with."""
     changes = difference(before, now)
     if changes:
@@ -72,14 +75,14 @@ def refuse_difference(run: Path, before: dict[str, Any], now: dict[str, Any]) ->
         )
 
 
-def refuse_other_run(run: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+def refuse_other_run(run: Path, before: Mapping[str, object], now: Mapping[str, object]) -> None:
     """The same for whole configurations; what only one of two versions of transformers writes does not count."""
     old, new = flat(before), flat(now)
     common = {name for name in {*old, *new} if "." in name or (name in old and name in new)}
     refuse_difference(run, {name: old.get(name) for name in common}, {name: new.get(name) for name in common})
 
 
-def flat(config: dict[str, Any]) -> dict[str, Any]:
+def flat(config: Mapping[str, object]) -> dict[str, object]:
     """A configuration without nesting, and without what an update of transformers changes."""
     table = {name: value for name, value in config.items() if name not in ("training", "transformers_version")}
     training = config.get("training")
@@ -91,7 +94,7 @@ def flat(config: dict[str, Any]) -> dict[str, Any]:
     return table
 
 
-def as_bytes(config: dict[str, Any]) -> bytes:
+def as_bytes(config: Mapping[str, object]) -> bytes:
     """A configuration as it stands in the file."""
     return (json.dumps(config, indent=2, sort_keys=True) + "\n").encode()
 
@@ -122,7 +125,9 @@ def refuse_foreign_folder(run: Path) -> None:
         )
 
 
-def prepare(run: Path, config: dict[str, Any], tokenizer: Tokenizer, say: Callable[[str], None]) -> Checkpoint | None:
+def prepare(
+    run: Path, config: Mapping[str, object], steps: int, tokenizer: Tokenizer, say: Callable[[str], None]
+) -> Checkpoint | None:
     """Check that the folder is of this run, find its newest checkpoint, and write what every run folder has."""
     durable.remove_staged(run)
     if (run / CONFIG).exists():
@@ -131,7 +136,7 @@ def prepare(run: Path, config: dict[str, Any], tokenizer: Tokenizer, say: Callab
     lines = []
     if checkpoint is not None:
         refuse_other_run(run, read_config(checkpoint.folder), config)
-        lines = checkpoint_state(checkpoint, config["training"]["settings"]["steps"])[0]
+        lines = checkpoint_state(checkpoint, steps)[0]
     (run / FAILURE).unlink(missing_ok=True)
     (run / FINISHED).unlink(missing_ok=True)
     if not (run / CONFIG).exists():
@@ -143,15 +148,15 @@ def prepare(run: Path, config: dict[str, Any], tokenizer: Tokenizer, say: Callab
     return checkpoint
 
 
-def checkpoint_state(checkpoint: Checkpoint, steps: int) -> tuple[list[dict[str, Any]], float, int]:
+def checkpoint_state(checkpoint: Checkpoint, steps: int) -> tuple[list[Line], float, int]:
     """The metrics up to a checkpoint, and the sum and count of the losses since their last line; if that can be."""
     where, step, about = f"The checkpoint {checkpoint.folder.name}", checkpoint.step, checkpoint.about
     if not 1 <= step <= steps:
         raise DamagedCheckpointError(f"{where} is of step {step}, but the run has {steps} steps.")
     try:
-        told = read_json(checkpoint.folder / STATE)
-        history, loss, count = told["log_history"], float.fromhex(about["loss_sum"]), int(about["loss_count"])
-        possible = told["global_step"] == step and all(1 <= int(line["step"]) <= step for line in history)
+        place = read_json(checkpoint.folder / STATE)
+        history, loss, count = place["log_history"], float.fromhex(str(about["loss_sum"])), int(about["loss_count"])
+        possible = place["global_step"] == step and all(1 <= int(line["step"]) <= step for line in history)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedCheckpointError(f"{where} does not say where the run stood ({STATE}: {error}).") from None
     if not possible:
@@ -174,7 +179,7 @@ def finish(run: Path, step: int, write_model: Callable[[Path], None], write_rest
     durable.replace_file(run / FINISHED, json.dumps({"step": step, "sha256": sha256}).encode())
 
 
-def write_tensors(path: Path, tensors: dict[str, Any]) -> None:
+def write_tensors(path: Path, tensors: dict[str, torch.Tensor]) -> None:
     """A safetensors file that others may read as any file of the user's: safetensors itself makes it private."""
     from safetensors.torch import save_file
 

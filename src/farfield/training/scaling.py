@@ -13,34 +13,12 @@ Shapes of the model: N parameters, L layers, D wide, F wide inside the feed-forw
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
-
-class Run(Protocol):
-    """What a cost depends on: `farfield.training.settings.Settings` has it, and so has `Sizes`."""
-
-    @property
-    def vocabulary(self) -> int: ...
-    @property
-    def layers(self) -> int: ...
-    @property
-    def width(self) -> int: ...
-    @property
-    def heads(self) -> int: ...
-    @property
-    def feed_forward(self) -> int: ...
-    @property
-    def length(self) -> int: ...
-    @property
-    def batch(self) -> int: ...
-    @property
-    def micro_batch(self) -> int | None: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def precision(self) -> str: ...
+if TYPE_CHECKING:
+    from farfield.training.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -65,6 +43,9 @@ class Sizes:
                 raise ValueError(f"{field.name} is {value}, but it must be at least 1")
         if self.precision not in VALUE_BYTES:
             raise ValueError(f"precision is {self.precision!r}, but it must be one of {', '.join(VALUE_BYTES)}")
+
+
+Run: TypeAlias = "Settings | Sizes"  # what a cost depends on
 
 
 @dataclass(frozen=True)
@@ -164,8 +145,8 @@ def training_memory(run: Run, *, gpus: int = 1, shard: bool = False, recompute: 
     samples = run.micro_batch or math.ceil(run.batch / gpus)
     per_width, per_inner = KEPT_BYTES[run.precision]
     layer = per_width * run.width + per_inner * run.feed_forward
-    kept = 4 * run.layers * run.width + layer if recompute else run.layers * layer
-    return math.ceil(states / gpus if shard else states) + samples * run.length * kept
+    stored = 4 * run.layers * run.width + layer if recompute else run.layers * layer
+    return math.ceil(states / gpus if shard else states) + samples * run.length * stored
 
 
 def training_cost(
@@ -193,11 +174,6 @@ def training_cost(
     return Cost(flops, hours, memory, hours * on.dollars_per_hour)
 
 
-def total(costs: Iterable[Cost]) -> Cost:
-    """Many runs, one after the other."""
-    return sum(costs, Cost(0.0, 0.0, 0, 0.0))
-
-
 def cache_bytes(run: Run, context: int, windows: Sequence[int | None] | None = None) -> int:
     """The keys and values of one text of `context` tokens, in all layers.
 
@@ -209,8 +185,8 @@ def cache_bytes(run: Run, context: int, windows: Sequence[int | None] | None = N
     head = 2 * run.layers * (run.width // run.heads) * VALUE_BYTES[run.precision]
     if windows is None:
         return head * run.heads * context
-    kept = [context if w is None else min(context, math.ceil(w * CACHE_SLACK)) for w in windows]
-    return head * sum(kept)
+    tokens = [context if w is None else min(context, math.ceil(w * CACHE_SLACK)) for w in windows]
+    return head * sum(tokens)
 
 
 def decoding_seconds(

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from farfield import zoo
-from farfield.zoo.learned import learned
+from farfield.zoo.learned import learned_rule
 
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Size = Annotated[int, Field(ge=1, le=1 << 20)]
@@ -159,15 +159,15 @@ class Settings(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_stored(cls, given: Any) -> Any:
+    def _from_stored(cls, fields: Any) -> Any:
         """JSON has no tuples, earlier versions had other names, and an `Encoding` is its formula and what it learns."""
-        if not isinstance(given, dict):
-            return given
-        if isinstance(given.get("encoding"), zoo.Encoding):
-            text, learns = given["encoding"].written()
-            given = {**given, "encoding": text, "parameters": {**learns, **given.get("parameters", {})}}
-        given = with_new_names(given)
-        return {**given, "betas": tuple(given["betas"])} if isinstance(given.get("betas"), list) else given
+        if not isinstance(fields, dict):
+            return fields
+        if isinstance(fields.get("encoding"), zoo.Encoding):
+            text, learns = fields["encoding"].written()
+            fields = {**fields, "encoding": text, "parameters": {**learns, **fields.get("parameters", {})}}
+        fields = with_new_names(fields)
+        return {**fields, "betas": tuple(fields["betas"])} if isinstance(fields.get("betas"), list) else fields
 
     @model_validator(mode="after")
     def _fill_in_and_fit(self) -> Settings:
@@ -180,7 +180,7 @@ class Settings(BaseModel):
             self.__dict__["micro_batch"] = _divisor(self.batch, filled["micro_batch"])
         for name, value in self.parameters.items():
             if isinstance(value, Mapping):
-                learned(name, value)
+                learned_rule(name, value)
         if self.width % self.heads:
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
         if self.micro_batch is not None and self.batch % self.micro_batch:
@@ -217,9 +217,8 @@ def with_new_names(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def preset_settings(preset: str, **changes: Any) -> Settings:
     """The settings of a preset with these changes; a change of None means the preset's own value."""
-    given = {name: value for name, value in changes.items() if value is not None}
     try:
-        return Settings(preset=preset, **given)
+        return Settings(preset=preset, **{name: value for name, value in changes.items() if value is not None})
     except ValidationError as error:
         where = f"the options over the preset {preset}" if preset in PRESETS else "the options"
         raise ValueError(mistake(error, where)) from None
@@ -247,20 +246,20 @@ def mistake(error: ValidationError, where: str) -> str:
     if first["type"] == "extra_forbidden":
         return f"There is no setting {name!r} (in {where})."
     reason = first["msg"].removeprefix("Value error, ")
-    sentence = f"The setting {name} is {_shown(first['input'])}: {reason}" if name else reason[:1].upper() + reason[1:]
+    sentence = f"The setting {name} is {_short(first['input'])}: {reason}" if name else reason[:1].upper() + reason[1:]
     return f"{sentence} (in {where})."
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What changed between two tables of settings, one short line for each."""
     return [
-        f"{name}: {_shown(before.get(name))} before, {_shown(now.get(name))} now"
+        f"{name}: {_short(before.get(name))} before, {_short(now.get(name))} now"
         for name in sorted({*before, *now})
         if before.get(name) != now.get(name)
     ]
 
 
-def _shown(value: Any) -> str:
+def _short(value: Any) -> str:
     text = json.dumps(value, default=str)
     return text if len(text) <= 120 else text[:117] + "..."
 

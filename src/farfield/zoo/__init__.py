@@ -1,20 +1,24 @@
 """Every named encoding, one formula each, and how each head gets its parameters."""
 
-from farfield.zoo.encoding import MOST_HEADS as MOST_HEADS
-from farfield.zoo.encoding import SLOPE as SLOPE
-from farfield.zoo.encoding import WIDTH as WIDTH
-from farfield.zoo.encoding import Encoding as Encoding
-from farfield.zoo.encoding import Fixed as Fixed
-from farfield.zoo.encoding import Parameter as Parameter
-from farfield.zoo.encoding import PerHead as PerHead
-from farfield.zoo.encoding import Value as Value
-from farfield.zoo.encoding import number as number
-from farfield.zoo.encoding import require_parameters as require_parameters
-from farfield.zoo.encoding import slopes as slopes
-from farfield.zoo.finding import bound_formula as bound_formula
-from farfield.zoo.finding import find as find
-from farfield.zoo.learned import Learned as Learned
-from farfield.zoo.named import T5_BUCKET as T5_BUCKET
-from farfield.zoo.named import T5_BUCKETS as T5_BUCKETS
-from farfield.zoo.registry import ENCODINGS as ENCODINGS
-from farfield.zoo.registry import register as register
+from farfield.formula.formula import Parameters, Value
+from farfield.zoo.encoding import (
+    MOST_HEADS,
+    SLOPE,
+    WIDTH,
+    Encoding,
+    Fixed,
+    Parameter,
+    PerHead,
+    number,
+    require_parameters,
+    slopes,
+)  # fmt: skip
+from farfield.zoo.finding import ENCODINGS, bound_formula, find, register
+from farfield.zoo.learned import Learned
+from farfield.zoo.named import BOUNDED, T5_BUCKET, T5_BUCKETS
+
+__all__ = [
+    "BOUNDED", "ENCODINGS", "MOST_HEADS", "SLOPE", "T5_BUCKET", "T5_BUCKETS", "WIDTH", "Encoding", "Fixed", "Learned",
+    "Parameter", "Parameters", "PerHead", "Value", "bound_formula", "find", "number", "register", "require_parameters",
+    "slopes",
+]  # fmt: skip

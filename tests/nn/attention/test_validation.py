@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from farfield.nn import Bias, attention
+from farfield.nn.attention.validation import implementation_for
 
 Q = torch.zeros(2, 4, 6, 8)
 BIAS = torch.zeros(4, 6)
@@ -43,6 +44,19 @@ def test_the_sentence_says_what_was_given(change, sentence):
     with pytest.raises(ValueError, match=sentence) as error:
         attention(**call)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("implementation", ["flash", "flex", "reference"])
+def test_padding_between_real_tokens_is_refused_by_every_implementation(implementation):
+    mask = torch.tensor([[1, 1, 1, 1, 1, 1], [0, 1, 0, 1, 1, 0]]).bool()
+    with pytest.raises(ValueError, match="mask of sample 1 has gaps"):
+        attention(Q, Q, Q, BIAS, mask=mask, implementation=implementation)
+
+
+def test_the_device_chooses_between_torchs_own_kernels_and_experiments_are_named():
+    assert implementation_for(None, torch.device("cpu")) == "flash"
+    assert {implementation_for(None, torch.device(kind)) for kind in ("cuda", "mps", "xpu")} == {"flex"}
+    assert implementation_for("triton", torch.device("cuda")) == "triton"
 
 
 def test_nan_beyond_the_keys_is_nobodys_business():

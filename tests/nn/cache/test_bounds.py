@@ -1,5 +1,6 @@
 """The certificate against full attention in float64: random and adversarial texts, and not one violation."""
 
+import contextlib
 import math
 import random
 import warnings
@@ -8,17 +9,20 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from farfield.nn.attention.contract import upper_norm
 from farfield.nn.bias import Bias
 from farfield.nn.cache import cache as caches
 from farfield.nn.cache import layer as cachelayer
-from farfield.nn.cache import running_certificate as running
-from farfield.nn.cache.bounds import slack
 from farfield.nn.cache.cache import BoundedCache
-from farfield.nn.norms import upper_norm
+from farfield.nn.cache.certificate import HeadBounds, slack
+from farfield.nn.decoder.interface import attend
+from farfield.nn.decoder.masks import Meaning
 from farfield.theory.fields.windows import largest_share, log_sums, smallest_window, weights_of
 
-ENCODINGS = ["-t/2", "-t/16", "-t/256", "-log(3 + t/4)**2", "-sqrt(t)", "-sqrt(t)/4", "-2*log(t + 1)", "1 - t**1.5/9"]
-KINDS = ["gauss", "large far key", "adversary", "aligned values", "tiny", "huge"]
+ENCODINGS = ["-t/2", "-t/16", "-t/256", "-log(3 + t/4)**2", "-sqrt(t)", "-sqrt(t)/4", "-2*log(t + 1)", "1 - t**1.5/9",
+             "-300 - t/16", "-300 - t/256"]  # fmt: skip
+KINDS = ["gauss", "large far key", "adversary", "aligned values", "tiny", "huge", "one sign", "half steps"]
+TYPES = [torch.float32, torch.float32, torch.bfloat16, torch.float16, torch.float64]
 
 
 def stub(encoding, heads):
@@ -48,6 +52,11 @@ def text(kind, rng, batch, heads, n, d):
         q, k, v = q * 1e-20, k * 1e-20, v * 1e-20
     elif kind == "huge":
         q, k, v = q * 1e3, k * 1e3, v * 1e6
+    elif kind == "one sign":  # sums of values that leave float16's range
+        v = v.abs() * 30 + 40
+    elif kind == "half steps":  # numbers that lie between two of bfloat16 and of float16
+        q, k = (x.sign() * 2.0 ** x.abs().log2().round() * (1 + 2.0**-9 + 2.0**-12) for x in (q, k))
+        v = v.sign() * (1 + 2.0**-9 + 2.0**-12)
     return q, k, v
 
 
@@ -60,15 +69,18 @@ def chunks(rng, n):
         rest -= piece
 
 
-def one_case(seed, monkeypatch, dtype=torch.float32):
+def one_case(seed, monkeypatch, longest=150):
     """Feed one text to a cache, chunk by chunk, and hold every row's certificate against full attention in float64."""
     rng = random.Random(seed)
-    kind, encoding = KINDS[seed % len(KINDS)], rng.choice(ENCODINGS)
-    batch, heads, d = rng.choice([1, 1, 2]), rng.choice([1, 3]), rng.choice([1, 4, 16])
-    n = rng.choice([1, 2, 9, 40, 90, 150])
+    kind, encoding, dtype = KINDS[seed % len(KINDS)], rng.choice(ENCODINGS), rng.choice(TYPES)
+    batch, shared, group, d = rng.choice([1, 1, 2]), rng.choice([1, 3]), rng.choice([1, 2]), rng.choice([1, 4, 16])
+    heads = shared * group
+    n = rng.choice([1, 2, 9, 40, 90, longest])
+    autocast = rng.choice([None, None, torch.bfloat16, torch.float16])
     if kind == "huge" and dtype == torch.float16:
         kind = "adversary"  # float16 ends at 65,504
     q, k, v = (x.to(dtype) for x in text(kind, rng, batch, heads, n, d))
+    k, v = (x[:, ::group].repeat_interleave(group, 1) for x in (k, v))
     start = torch.tensor([rng.randrange(n) if batch > 1 and i else 0 for i in range(batch)])
     real = torch.arange(n) >= start[:, None]
     scale = d**-0.5
@@ -86,24 +98,33 @@ def one_case(seed, monkeypatch, dtype=torch.float32):
     rows = []
 
     def recorded(*args):
-        found = certify(*args)
-        rows.append((found, args[4].dropped))
-        return found
+        result = computed(*args)
+        rows.append((result, args[5].dropped))
+        return result
 
-    certify = running.certify
-    monkeypatch.setattr(running, "certify", recorded)
+    computed = HeadBounds.rows
+    monkeypatch.setattr(HeadBounds, "rows", recorded)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cache = BoundedCache(stub(encoding, heads), epsilon, logit_bound=bound, policy=policy)
+        more = SimpleNamespace(window=None, sink=None, bias=None, cache=cache)  # as a layer of another model has it
+        module = SimpleNamespace(layer_idx=0, farfield_bias=more, training=False)
         out, sees = [], []
         a = 0
         for piece in chunks(rng, n):
             b = a + piece
-            mask = None if batch == 1 else real[:, :b]
-            part = (x[:, :, a:b] for x in (q, k, v))
-            out.append(cache.attend(*part, 0, mask, sink=sink, softcap=softcap))
+            mask = cache.given_mask = None if batch == 1 else real[:, :b]
+            x, y, z = (each[:, :, a:b] for each in (q, k, v))
+            with contextlib.nullcontext() if autocast is None else torch.autocast("cpu", dtype=autocast):
+                if group == 1:
+                    out.append(cache.attend(x, y, z, 0, mask, sink=sink, softcap=softcap))
+                else:
+                    given = {"s_aux": sink, "softcap": softcap, "scaling": scale}
+                    few = y[:, ::group], z[:, ::group]
+                    out.append(attend(module, x, *few, Meaning(piece, piece), **given)[0].transpose(1, 2))
+            assert out[-1].dtype == dtype
             a = b
-            sees += [[g.ring.window for h in range(heads) for g in cache.layers[0].groups if h in g.heads]] * piece
+            sees += [[ring.window for h in range(heads) for ring in cache.layers[0].rings if h in ring.heads]] * piece
     monkeypatch.undo()
     share = torch.cat([r[0].share for r in rows], 2)
     change, rounding = (torch.cat([getattr(r[0], name) for r in rows], 2) for name in ("change", "rounding"))
@@ -126,7 +147,17 @@ def one_case(seed, monkeypatch, dtype=torch.float32):
         full = p @ v.double()
         moved = torch.linalg.vector_norm(full - out, dim=-1)
         good = (moved <= (change + rounding) * (1 + 1e-12)) | ~real[:, None]
-        assert bool(good.all()), (seed, kind, encoding, "output", float((moved - change - rounding)[~good].max()))
+        assert bool(good.all()), (
+            seed,
+            kind,
+            encoding,
+            dtype,
+            autocast,
+            softcap,
+            sink,
+            "output",
+            float((moved - change - rounding)[~good].max()),
+        )
         if policy == "warn" and bound is not None:  # windows never changed: what was lost is known exactly
             window = torch.tensor(sees).T[None, :, :, None]
             lost = (p * (t >= window)).sum(-1)
@@ -161,28 +192,21 @@ def below_the_static_bound(share, dropped, q, k, scale, weights, windows, real):
 
 
 def test_no_violation(monkeypatch):
-    for seed in range(600):
+    """Types, autocast, soft caps, sinks, grouped queries, padding; constructed texts among them."""
+    for seed in range(300):
         one_case(seed, monkeypatch)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
-def test_no_violation_in_any_type(dtype, monkeypatch):
-    for seed in range(60):
-        one_case(seed, monkeypatch, dtype)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_no_violation_in_3_000_cases_of_any_type(dtype, monkeypatch):
-    for seed in range(20_000, 23_000):
-        one_case(seed, monkeypatch, dtype)
+def test_no_violation_past_what_is_computed_at_once(monkeypatch):
+    for seed in range(300, 324):
+        one_case(seed, monkeypatch, longest=700)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(10))
 def test_no_violation_in_10_000_cases(part, monkeypatch):
-    for seed in range(600 + 1000 * part, 1600 + 1000 * part):
-        one_case(seed, monkeypatch)
+    for seed in range(1000 + 1000 * part, 2000 + 1000 * part):
+        one_case(seed, monkeypatch, longest=700 if seed % 10 == 0 else 150)
 
 
 def test_a_window_of_one_token(monkeypatch):
@@ -291,17 +315,16 @@ def test_norms_are_never_too_small():
 
 
 def test_a_layer_of_another_model_hands_its_sink_and_soft_cap_to_the_cache():
-    from farfield.nn.decoder.interface import attend
-
     torch.manual_seed(5)
     q, k, v = torch.randn(3, 1, 2, 30, 8)
     made = stub("-t/2", 2)
     more = SimpleNamespace(window=None, sink=None, bias=made.position.bias, cache=BoundedCache(made, "1e-3"))
     module = SimpleNamespace(layer_idx=0, farfield_bias=more, training=False)
     given = {"softcap": 0.7, "s_aux": torch.tensor([1.0, 3.0])}
-    with_cache, _ = attend(module, q, k, v, None, **given)
+    causal = Meaning(30, 30)
+    with_cache, _ = attend(module, q, k, v, causal, **given)
     with pytest.raises(ValueError, match="chooses its own windows"):
-        attend(module, q, k, v, None, sliding_window=4)
+        attend(module, q, k, v, causal._replace(window=4))
     more.cache = None
-    torch.testing.assert_close(with_cache, attend(module, q, k, v, None, **given)[0])
-    assert not torch.allclose(with_cache, attend(module, q, k, v, None)[0], atol=0.1)
+    torch.testing.assert_close(with_cache, attend(module, q, k, v, causal, **given)[0])
+    assert not torch.allclose(with_cache, attend(module, q, k, v, causal)[0], atol=0.1)

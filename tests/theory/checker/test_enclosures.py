@@ -7,13 +7,13 @@ import pytest
 from flint import arb, ctx
 
 from farfield.formula import Formula, FormulaError, parse
-from farfield.theory.checker import constants
-from farfield.theory.checker.constants import UnknownError, ball, sign
+from farfield.theory.checker.evaluation import Evaluator
 from farfield.theory.checker.expansions import Calculus, interval
-from farfield.theory.checker.intervals import INFINITY, Interval
 from farfield.theory.checker.monomials import Domain, exponentials
-from farfield.theory.checker.ranges import range_of
-from farfield.theory.checker.readings import Reading
+from farfield.theory.errors import UnknownError
+from farfield.theory.exact import constants
+from farfield.theory.exact.constants import ball, sign
+from farfield.theory.exact.intervals import INFINITY, Interval, range_of
 
 HALF_LINE = [3, 5, 20, 1000, 10**6]
 
@@ -93,10 +93,10 @@ def test_a_constant_has_the_sign_and_value_that_mpmath_finds(seed):
     formula = parsed(random_text(dice, 4, CONSTANTS))
     if formula is None:
         return
-    reading = Reading(Calculus(Domain.between(3, 3), 2, 8))
+    evaluator = Evaluator(Calculus(Domain.between(3, 3), 2, 8))
     try:
         with ctx.workprec(128):
-            value = reading.value(formula.node)
+            value = evaluator.value(formula.node)
     except UnknownError:
         return
     with ctx.workprec(300):
@@ -136,8 +136,8 @@ def test_a_constant_has_the_sign_and_value_that_mpmath_finds(seed):
     ],
 )
 def test_equal_constants_are_shown_to_be_equal(left, right):
-    reading = Reading(Calculus(Domain.between(3, 3), 2, 8))
-    assert reading.value(parse(f"{left} - ({right})").node) == ()
+    evaluator = Evaluator(Calculus(Domain.between(3, 3), 2, 8))
+    assert evaluator.value(parse(f"{left} - ({right})").node) == ()
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ def test_equal_constants_are_shown_to_be_equal(left, right):
     ],
 )
 def test_almost_equal_constants_are_told_apart(text, true):
-    reading = Reading(Calculus(Domain.between(3, 3), 2, 8))
-    ((_, c),) = reading.value(parse(text).node)
+    evaluator = Evaluator(Calculus(Domain.between(3, 3), 2, 8))
+    ((_, c),) = evaluator.value(parse(text).node)
     assert sign(c) == true
 
 
@@ -162,8 +162,8 @@ def test_what_cannot_be_told_is_not_guessed():
     """Nobody knows a proof that exp(exp(1)) and a number built to agree with it to 500 digits differ."""
     with mpmath.workdps(420):
         close = str(mpmath.floor(mpmath.e**mpmath.e * 10**40) / mpmath.mpf(10) ** 40)[:42]
-    reading = Reading(Calculus(Domain.between(3, 3), 2, 8))
-    ((_, c),) = reading.value(parse(f"exp(exp(1)) - {close}").node)
+    evaluator = Evaluator(Calculus(Domain.between(3, 3), 2, 8))
+    ((_, c),) = evaluator.value(parse(f"exp(exp(1)) - {close}").node)
     assert sign(c) in (1, -1)  # 40 digits are far within 1024 bits
     huge = constants.exp(constants.exp(constants.ONE))
     with ctx.workprec(5000):
@@ -188,11 +188,11 @@ def test_an_expansion_holds_the_formula_at_every_distance(seed):
     high = None if dice.random() < 0.6 else low + dice.choice([0, 1, 10, low, 100 * low])
     with ctx.workprec(128):
         domain = Domain(exponentials(low, 0), None) if high is None else Domain.between(low, high)
-        reading = Reading(Calculus(domain, dice.choice([2, 3, 5]), dice.choice([4, 8, 16])))
+        evaluator = Evaluator(Calculus(domain, dice.choice([2, 3, 5]), dice.choice([4, 8, 16])))
         try:
-            f = reading.value_or_nothing(formula.node)
-            whole = reading.calculus.range(f)
-            side = reading.calculus.sign(f)
+            f = evaluator.value_or_none(formula.node)
+            whole = evaluator.calculus.range(f)
+            side = evaluator.calculus.sign(f)
         except UnknownError:
             return
     for _ in range(12):
@@ -240,10 +240,10 @@ def test_the_size_of_a_formula_holds_its_logarithm(seed):
     low = dice.choice(HALF_LINE)
     with ctx.workprec(128):
         domain = Domain(exponentials(low, 0), None)
-        reading = Reading(Calculus(domain, 3, 8), by_logarithms=dice.random() < 0.5)
+        evaluator = Evaluator(Calculus(domain, 3, 8), by_logarithms=dice.random() < 0.5)
         try:
-            size = reading.size(formula.node)
-            whole = reading.calculus.range(size.log)
+            size = evaluator.size(formula.node)
+            whole = evaluator.calculus.range(size.log)
         except UnknownError:
             return
     for _ in range(8):

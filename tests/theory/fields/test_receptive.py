@@ -17,7 +17,7 @@ from farfield.formula import parse
 from farfield.theory.errors import DivergenceError, UndecidedError
 from farfield.theory.fields.layers import layer, model_reach
 from farfield.theory.fields.receptive import digits, exact_epsilon, leak, reach, trf
-from farfield.theory.sums.evaluation import Weight
+from farfield.theory.sums.weight import Weight
 
 ORACLE = json.loads((Path(__file__).parents[2] / "oracles" / "trf.json").read_text(encoding="utf-8"))["series"]
 VALUES = [(c["bias"], epsilon, tokens) for c in ORACLE for epsilon, tokens in c["trf"].items()]

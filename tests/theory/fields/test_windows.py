@@ -8,11 +8,11 @@ from fractions import Fraction
 import pytest
 
 from farfield.cli import main
+from farfield.formula import parse
 from farfield.theory.fields.windows import (
     largest_share,
     log_sums,
     smallest_window,
-    threshold_window,
     weights_of,
     windows,
 )
@@ -145,5 +145,7 @@ def test_our_windows_are_shorter_than_the_threshold_rule():
     """The Forgetting Transformer drops keys whose bias is below -(2M + ln n) + ln epsilon: the same guarantee."""
     for encoding, ratio in (("-t/256", 0.59), ("-log(3 + t/256)**2", 0.5), ("-sqrt(t)/2", 0.68)):
         ours = smallest_window(weights_of(encoding), "0.01", 5)
-        theirs = threshold_window(weights_of(encoding), "0.01", 5, 32_768)
+        bias = parse(encoding)
+        least = bias.float(0) + math.log(0.01) - 2 * 5 - math.log(32_768)
+        theirs = next(t for t in range(10**6) if bias.float(t) < least)
         assert ours / theirs <= ratio, (encoding, ours, theirs)

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farfield.formula import parse
+from farfield.theory.checker.families import value_of
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.exact.signs import is_zero
-from farfield.theory.exact.values import value_of
-from farfield.theory.sums.evaluation import Weight
+from farfield.theory.exact.constants import is_zero
 from farfield.theory.sums.far import FarTail
 from farfield.theory.sums.panels import General
 from farfield.theory.sums.partial import Row
 from farfield.theory.sums.series import bound_formula, series, sum_json
 from farfield.theory.sums.shapes import shape
+from farfield.theory.sums.weight import Weight
 
 ORACLE = json.loads((Path(__file__).parents[2] / "oracles" / "trf.json").read_text(encoding="utf-8"))["series"]
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=40)

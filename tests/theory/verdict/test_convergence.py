@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from farfield import check, zoo
 from farfield.formula import FormulaError, parse
+from farfield.theory.checker.claims import wording
 from farfield.theory.checker.examination import examine
-from farfield.theory.checker.wording import wording
 
 ORACLES = Path(__file__).parents[2] / "oracles"
 CASES = json.loads((ORACLES / "verdicts.json").read_text(encoding="utf-8"))
@@ -39,7 +39,7 @@ def assert_right(case):
     assert verdict.condition is None
     assert verdict.proof
     assert all(isinstance(step, str) and step for step in verdict.proof)
-    certificate = json.loads(json.dumps(verdict.certificate))
+    certificate = json.loads(json.dumps(verdict.certificate.json()))
     formula = parse(case["formula"], weight=case["spelling"] == "weight")
     assert examine(formula, verdict.verdict, certificate, start=case["from"]).accepted, str(wording(certificate))
     other = "diverges" if verdict.verdict == "converges" else "converges"
@@ -113,7 +113,7 @@ def test_alibi_converges_if_and_only_if_its_slope_is_positive():
 def test_sandwich_diverges_for_every_width_and_divisor(d, s):
     verdict = check("sandwich", parameters={"d": d, "s": s, "r": 10_000})
     assert verdict.verdict == "diverges"
-    assert verdict.certificate["claim"] == "lower"
+    assert verdict.certificate.kind == "lower"
     formula = zoo.find("sandwich").formula.bind({"d": d, "s": s, "r": 10_000})
     assert examine(formula, "diverges", verdict.certificate).accepted
 

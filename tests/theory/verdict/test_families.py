@@ -13,26 +13,19 @@ import families
 import pytest
 
 from farfield import check
-from farfield.formula import FormulaError, build, parse
-from farfield.theory.verdict.confirmation import at
+from farfield.formula import FormulaError, parse
 from farfield.zoo import ENCODINGS
 
 NAMES = {True: "converges", False: "diverges", None: "undefined"}
-
-
-def says(condition, point):
-    """What a condition says at a point: a set of verdicts, empty where the formula is undefined; None if not known."""
-    said = at(condition, {name: build.fraction(value) for name, value in point.items()})
-    return None if said is None or "undecided" in said else said - {"undefined"}
 
 
 def wrong_points(condition, truth, points):
     """Points at which a condition says something else than the truth."""
     out = []
     for point in points:
-        said, true = says(condition, point), truth(point)
-        if said is not None and true is not None and said != ({true} - {"undefined"}):
-            out.append((point, said, true))
+        answer, true = condition.at(point), truth(point)
+        if answer not in (None, "undecided") and true is not None and answer != true:
+            out.append((point, answer, true))
     return out
 
 
@@ -71,10 +64,56 @@ def instance(text, point):
     for start in (3, 1000):  # a condition is about large distances
         try:
             said = check(text, parameters={n: str(v) for n, v in point.items()}, start=start).verdict
-        except FormulaError:
+        except FormulaError as error:
+            if "must lie between" in str(error) or "is beyond" in str(error):  # a limit of the language
+                return None
             continue
         return None if said == "undecided" else said
     return "undefined"
+
+
+# a parameter in a base, an exponent, a scale, inside a logarithm and in a condition
+PLACES = [
+    "-({})*t", "-({})*log(t+1)", "-({})*log(log(t+3))-log(t+1)", "-t**({})", "-log(1+({})*t)*{n}", "t*log({})",
+    "-((t+1)**({})-1)", "weight: ({})**t", "weight: (t+1)**({})", "where(t < {n}*9, 0, -({})*t)", "-({})**2*sqrt(t)",
+    "where({n} < {m}, -({})*t, -2*log(t+1))", "weight: ({})**t + (t+2)**(-{n})", "-log(t+1)*max({}, {n})",
+    "-(abs(t-{m})/({}))**2", "-log(log(t+3)**({})+t)",
+]  # fmt: skip
+INNER = [
+    "2**(-8*{n}/{m})-1/2", "1-2**(-5-{n})", "{n}**{m}", "{n}/{m}", "{n}-{m}", "2**{n}-{m}", "log({n})", "1/2**{n}",
+    "{n}*{m}", "(1/3)**(-{n})-{m}", "exp({n})-{m}", "{n}**(-{m})", "1+{n}/{m}", "{n}**2-{m}", "-{n}",
+    "({n}+1)/({m}+2)", "2*{n}-3*{m}", "sqrt({n})", "3**({n}-{m})", "{n}+1",
+]  # fmt: skip
+POINTS = [Fraction(n) for n in ("-3", "-1", "-1/2", "0", "1/8", "1/3", "1/2", "1", "2", "7", "16", "100")]
+
+
+def placed(seed):
+    """A family with a parameter at one of these places, and points of unequal ratios, zeros and both signs."""
+    dice = random.Random(seed)
+    inner = dice.choice(INNER)
+    text = dice.choice(PLACES).replace("{}", inner).replace("{n}", "n").replace("{m}", "m")
+    return text, [{name: dice.choice(POINTS) for name in parse(text).parameters} for _ in range(6)]
+
+
+def assert_places_agree(seed):
+    text, points = placed(seed)
+    try:
+        condition = check(text, start=3).condition
+    except FormulaError:
+        return
+    if condition is not None:
+        assert wrong_points(condition, lambda point: instance(text, point), points) == [], (text, condition)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_parameter_at_any_place_is_judged_as_its_members(seed):
+    assert_places_agree(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(12, 1000))
+def test_a_parameter_at_any_place_is_judged_as_its_members_at_length(seed):
+    assert_places_agree(seed)
 
 
 @pytest.mark.parametrize("text", [*ENCODED, *TYPED.replace("\n", "|").split("|")])
@@ -124,3 +163,11 @@ def test_a_sum_of_squares_may_be_0(text, condition):
 
 def test_a_positive_fraction_is_positive_for_every_parameter():
     assert check("-(1/(1+a*a))*sqrt(t)").condition == "converges for every a"
+
+
+def test_a_power_in_a_condition_says_that_its_base_is_positive():
+    """Where a = 0 the first bias is 0; a**b has a value there, and its logarithm, by which it was judged, has none."""
+    text = "max(-a**3*t**2, -abs(a*b)*log(t+1) - exp(a)*b*log(t+1) - abs(a)**b*log(t+1))"
+    condition = check(text, start=3).condition
+    assert condition.at({"a": 0, "b": 2}) == "diverges"
+    assert condition.at({"a": 1, "b": 2}) == "converges"

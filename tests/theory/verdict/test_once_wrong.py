@@ -6,7 +6,7 @@ import pytest
 
 import farfield
 from farfield.formula import parse
-from farfield.theory.checker.points import relation_holds
+from farfield.theory.verdict.conditions import relation_holds
 
 check = cache(farfield.check)
 CONCRETE = [
@@ -95,19 +95,11 @@ def test_a_family_that_was_judged_wrong(text, point, true):
         ("-(a-b)*t - c*log(t+1)", "converges if and only if a > b, or a = b and c > 1"),
         (
             "weight: a*exp(-b*t) + (1-a)*exp(-c*t)",
-            "converges if and only if c > 0 and a = 0, or b > 0 and a = 1, or c > 0 and b >= c and a <= 1, "
-            "or c > 0 and b = c, or b > 0 and b <= c and a >= 0 "
-            "(it is undefined if b > c and a > 1, or b < c and a < 0)",
+            "converges if and only if a > 0 and b > 0 and b <= c, or b > 0 and a = 1, "
+            "or a > 0 and b > 0 and a < 1 and c > 0, or a = 0 and c > 0, or a < 0 and c > 0 and b >= c "
+            "(it is undefined if a > 1 and b > c, or a < 0 and b < c)",
         ),
     ],
 )
 def test_conditions_are_short(text, condition):
     assert check(text).condition == condition
-
-
-def test_the_same_answer_every_time():
-    """Work is counted in steps: a verdict does not depend on the speed of the machine, and a larger budget is used."""
-    text = "weight: (t+1)**(-a) + (t+1)**(-b)"
-    assert len({str(farfield.check(text, budget=0.05).condition) for _ in range(2)}) == 1
-    assert check("-log(t+1)*log(log(log(t+30)))", budget=0.01).verdict == "undecided"
-    assert check("-log(t+1)*log(log(log(t+30)))").verdict == "converges"

@@ -31,7 +31,12 @@ export class Details {
       encoding.one.from = this.from.value.trim() || "0";
       changed(true);
     } });
-    this.element = el("article", {}, part("title"), this.general, this.proof, part("table"), part("window"), this.heat, this.allHeads, this.code,
+    this.assume = el("input", { type: "text", id: `${this.id}-assume`, size: "18", maxlength: "200", placeholder: "a > 0, b > 0", spellcheck: "false", change: () => {
+      encoding.one.assume = this.assume.value.trim();
+      changed(true);
+    } });
+    this.assumed = el("div", { class: "from" }, el("label", { for: this.assume.id }, "assume (--assume)"), this.assume, part("assumeWrong"));
+    this.element = el("article", {}, part("title"), this.general, this.assumed, this.proof, part("table"), part("window"), this.heat, this.allHeads, this.code,
       el("div", { class: "from" }, el("label", { for: this.from.id }, "first distance (--from)"), this.from));
   }
 
@@ -51,6 +56,9 @@ export class Details {
       this.generalSaid.textContent = `In general: ${general.said}`;
       put(this.generalSteps, steps(general.steps));
     }
+    this.assumed.hidden = !known?.parameters?.length;
+    this.assumeWrong.textContent = condition.error?.message ?? "";
+    if (document.activeElement !== this.assume) this.assume.value = encoding.one.assume;
     for (const place of [this.table, this.window, this.heat, this.allHeads]) place.hidden = !bias;
     if (bias) this.#showNumbers();
     else for (const place of [this.table, this.window, this.map]) put(place);
@@ -79,7 +87,7 @@ export class Details {
       el("td", { title: encoding.rows.find((r) => r.epsilon === e)?.exact ?? null }, encoding.field(e)));
     const notes = [fields.error && (encoding.rows.length || fields.error.late) ? fields.error.message : null, encoding.rows.length ? fields.data?.why : null, fields.data?.law ? `as epsilon goes to 0: ${fields.data.law}` : null];
     put(this.table, encoding.rows.length
-      ? el("table", {}, el("caption", {}, `Receptive field in tokens, ${fields.data?.worst ? `in the worst case (${fields.data.worst}), ` : ""}proven`),
+      ? el("table", {}, el("caption", {}, `Receptive field in tokens, ${fields.data?.worst ? `in the worst case over the family, ` : ""}proven`),
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "epsilon"), el("th", { scope: "col" }, "tokens"))),
         el("tbody", {}, ...(fields.data?.table ?? []).map(row)))
       : el("p", { class: "note" }, `${encoding.noField}.`),

@@ -6,10 +6,10 @@ import { state } from "./state.js";
 
 const PARTS = ["drawn", "fields", "window", "condition", "code"]; // asked when the verdict is there
 const FOLDED = ["heads", "claimed"]; // asked when somebody looks
-const NONE_OF_CLASS = { // of a class of biases, whose upper envelope decides
-  disperses: "attention disperses over the row, whatever the class chooses, so there is no receptive field",
-  neither: "no window serves the class, though its attention need not disperse, so there is no receptive field",
-  undecided: "the sum of the upper envelope diverges, so no receptive field is proven for the class",
+const NONE_OF_FAMILY = { // of a bounded family, whose upper bound decides
+  disperses: "attention disperses over the row, whatever its members choose, so there is no receptive field",
+  neither: "no window serves the family, though its attention need not disperse, so there is no receptive field",
+  undecided: "the sum of the upper bound diverges, so no receptive field is proven for the family",
 };
 const CUT_OFF = "not known: the work was cut off";
 
@@ -25,7 +25,7 @@ export class Encoding {
 
   // Ask everything again; what a changed formula leaves behind is cleared, what a moved slider leaves is dimmed.
   ask() {
-    const key = JSON.stringify([this.one.formula, this.one.from]);
+    const key = JSON.stringify([this.one.formula, this.one.from, this.one.assume]);
     if (key !== this.key) {
       this.key = key;
       this.stop();
@@ -53,7 +53,7 @@ export class Encoding {
     return this.parts.verdict.data?.verdict.verdict ?? null;
   }
 
-  // Of a class of biases: which of the three answers is proven; undefined for one bias.
+  // Of a bounded family: which of the three answers is proven; undefined for one bias.
   get answer() {
     const found = this.parts.verdict.data?.verdict;
     return found?.many ? found.answer ?? "undecided" : undefined;
@@ -63,9 +63,10 @@ export class Encoding {
     return this.parts.verdict.data?.parameters ?? [];
   }
 
-  // Whether the numbers shown belong to other parameters than those set now.
+  // Whether a part that is shown belongs to other parameters or settings than those set now.
   get stale() {
-    return this.parts.verdict.status === "asking";
+    const old = (kind) => this.parts[kind].data && this.parts[kind].key !== JSON.stringify(this.#fields(kind));
+    return this.parts.verdict.status === "asking" || [...PARTS, ...FOLDED].some(old);
   }
 
   get label() {
@@ -89,7 +90,7 @@ export class Encoding {
     if (verdict.error?.unanswered) return "no verdict: nobody answered";
     if (verdict.error) return verdict.error.late ? "no verdict yet: the work was cut off" : `no verdict: ${shorten(verdict.error.message, 200)}`;
     if (!verdict.data) return "not judged yet";
-    if (this.verdict === "diverges" && this.answer) return NONE_OF_CLASS[this.answer];
+    if (this.verdict === "diverges" && this.answer) return NONE_OF_FAMILY[this.answer];
     if (this.verdict === "diverges") return "the sum diverges, so there is no receptive field";
     if (this.verdict === "not-applicable") return "no bias r(t), so the theorem says nothing about it";
     if (this.verdict !== "converges") return "undecided, so no receptive field is known";
@@ -126,7 +127,7 @@ export class Encoding {
 
   #fields(kind) {
     const more = { fields: ["epsilon"], drawn: ["context"], claimed: ["context", "epsilon"], window: ["context", "epsilon", "bound"], code: ["epsilon", "bound"] }[kind] ?? [];
-    if (kind === "condition") return [["f", this.one.formula], ["from", this.one.from]];
+    if (kind === "condition") return [["f", this.one.formula], ["from", this.one.from], ...(this.one.assume ? [["assume", this.one.assume]] : [])];
     const own = this.settings().filter(([name]) => kind !== "heads" || name !== "head");
     return [...own, ...more.map((name) => [name, state[name]])];
   }
@@ -138,9 +139,10 @@ export class Encoding {
       if (part.key !== key) return;
       answer.rows = [...part.data.rows, ...answer.rows];
     }
-    const now = kind === "verdict" ? this.settings() : this.#fields(kind);
-    Object.assign(part, { key, data: answer, error: null, status: key === JSON.stringify(now) && !answer.rest ? "known" : "asking" });
-    if (answer.rest) this.askers[kind].ask([...base, ["skip", String(answer.rows.length)]]);
+    const current = key === JSON.stringify(kind === "verdict" ? this.settings() : this.#fields(kind));
+    Object.assign(part, { key, data: answer, error: null, status: current && !answer.rest ? "known" : "asking" });
+    // the rest of an earlier question would take the place of the question that waits
+    if (answer.rest && current) this.askers[kind].ask([...base, ["skip", String(answer.rows.length)]]);
     if (kind === "verdict") this.#askParts();
     this.changed(this);
   }

@@ -80,7 +80,7 @@ export class Entry {
   #verdict(known) {
     const { verdict, said } = known.verdict;
     const first = this.one.from === "0" ? null : el("span", { class: "faint" }, ` from t = ${this.one.from} on`);
-    const many = { windowed: " one window serves the whole class", disperses: " attention disperses", neither: " neither windowed nor dispersing" }[this.encoding.answer];
+    const many = { windowed: " one window serves the whole family", disperses: " attention disperses", neither: " neither windowed nor dispersing" }[this.encoding.answer];
     return [el("strong", { class: `badge ${verdict}` }, said), many ? el("span", {}, many) : null, known.parameters.length ? el("span", { class: "faint" }, ` with ${this.encoding.values}`) : null, first,
       known.learned ? el("div", { class: "note" }, known.learned) : null];
   }
@@ -91,7 +91,7 @@ export class Entry {
     const row = encoding.rows.find((r) => r.epsilon === state.epsilon);
     const sum = encoding.parts.fields.data?.sum;
     if (!row) return [el("span", { class: "faint" }, `${encoding.noFieldAt(state.epsilon)}.`)];
-    return [el("strong", { class: "number" }, `${row.tokens} tokens`), ` hold all but a share ${state.epsilon} of the weight${encoding.answer ? ", in the worst case over the class" : ""}`,
+    return [el("strong", { class: "number" }, `${row.tokens} tokens`), ` hold all but a share ${state.epsilon} of the weight${encoding.answer ? ", in the worst case over the family" : ""}`,
       sum ? el("span", { class: "faint" }, `; B = ${sum.replace("+/-", "±")}`) : null];
   }
 }

@@ -56,9 +56,9 @@ export class Figures {
     this.#legend(all);
     const seen = all.filter((e) => !e.one.hidden);
     const empty = all.length && !seen.length ? "every curve is hidden" : undefined;
-    const name = (e, of) => (e.answer ? `${e.label} (${of})` : e.label); // a class of biases is drawn by its ends
-    const many = (of) => (seen.some((e) => e.answer) ? `; of a class its ${of}` : "");
-    const series = (known, points, level = () => null, of = "upper envelope") => known.map((e) => ({ label: name(e, of), look: e.look, points: points(e), level: level(e) }));
+    const name = (e, of) => (e.answer ? `${e.label} (${of})` : e.label); // a bounded family is drawn by its bounds
+    const many = (of) => (seen.some((e) => e.answer) ? `; of a bounded family its ${of}` : "");
+    const series = (known, points, level = () => null, of = "upper bound") => known.map((e) => ({ label: name(e, of), look: e.look, points: points(e), level: level(e) }));
     const fields = seen.filter((e) => e.rows.some((r) => r.log10 !== null));
     this.charts["receptive-field"].update({
       title: `Receptive field in tokens, exact${many("worst case")}`, hint: HINT, empty,
@@ -70,12 +70,12 @@ export class Figures {
     const never = (e) => e.parts.drawn.error || e.parts.verdict.error || e.verdict === "not-applicable";
     const missing = absent(seen.filter((e) => !e.parts.drawn.data && never(e)), (e) => e.parts.drawn.error?.message ?? e.noField);
     this.charts["partial-sums"].update({
-      title: `Partial sums; dotted: the sum B${many("upper envelope")}`, hint: HINT, empty,
+      title: `Partial sums; dotted: the sum B${many("upper bound")}`, hint: HINT, empty,
       x: { kind: "log", label: "tokens" }, y: { kind: "log", label: "sum" }, absent: missing,
       series: series(drawn, (e) => pairs(e.parts.drawn.data.sums, "tokens", (n, v) => `${short(v)} after ${n} tokens`), (e) => e.parts.fields.data?.total ?? null),
     });
     this.charts.weights.update({
-      title: `Weight by distance${many("upper envelope")}`, hint: HINT, empty,
+      title: `Weight by distance${many("upper bound")}`, hint: HINT, empty,
       x: { kind: "log", label: "distance t + 1" }, y: { kind: "log", label: "exp(r(t))", ...floor(drawn) }, absent: missing,
       series: series(drawn, (e) => pairs(e.parts.drawn.data.weights, "distances", (t, v) => `${short(v)} at distance ${t}`).map(([t, ...rest]) => [t + 1, ...rest])),
     });
@@ -112,9 +112,9 @@ function claim(encoding) {
   if (!data.curve) return "no number";
   const { claim: once, twice } = data;
   const said = `given ${state.context} weights it claims ${once} tokens at epsilon ${state.epsilon}; given twice as many, ${twice}`;
-  const truth = encoding.rows.find((r) => r.epsilon === state.epsilon)?.tokens;
-  if (truth === String(once)) return `${said}. That is the receptive field.`;
-  return truth ? `${said}. The receptive field is ${truth}.` : `${said}. In truth: ${encoding.noFieldAt(state.epsilon)}.`;
+  const truth = encoding.rows.find((r) => r.epsilon === state.epsilon);
+  if (truth?.exact === String(once)) return `${said}. That is the receptive field.`;
+  return truth ? `${said}. The receptive field is ${truth.tokens}.` : `${said}. In truth: ${encoding.noFieldAt(state.epsilon)}.`;
 }
 
 function pairs(curve, xs, words) {

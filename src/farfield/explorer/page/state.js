@@ -15,7 +15,7 @@ export function typedNumber(text) {
 }
 
 export function newEncoding(formula) {
-  return { formula, set: {}, from: "0", hidden: false };
+  return { formula, set: {}, from: "0", assume: "", hidden: false };
 }
 
 // Read the address; what is missing has its usual value.
@@ -31,6 +31,8 @@ export function readAddress() {
       last.set[value.slice(0, cut)] = value.slice(cut + 1, cut + 200);
     } else if (name === "from" && last) {
       last.from = value.slice(0, 20);
+    } else if (name === "assume" && last) {
+      last.assume = value.slice(0, 200);
     } else if (name === "hide" && last) {
       last.hidden = true;
     } else if (Object.hasOwn(PLAIN, name)) {
@@ -50,6 +52,7 @@ export function writeAddress(step = false) {
   for (const one of state.encodings) {
     out.append("f", one.formula);
     if (one.from !== "0") out.append("from", one.from);
+    if (one.assume) out.append("assume", one.assume);
     if (one.hidden) out.append("hide", "1");
     for (const [name, value] of Object.entries(one.set)) out.append("set", `${name}=${value}`);
   }

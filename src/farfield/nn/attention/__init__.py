@@ -1,8 +1,8 @@
 """Causal attention with a bias by distance, in O(n) memory.
 
-What it is: `api.py` (the call), `validation.py` (what is refused), `reference.py` (the definition in a dozen lines).
-How it is computed: `dispatch.py` chooses `flash/` on a CPU, `triton/` on a GPU, `flex.py` elsewhere; `operators.py` is
-what compilers see. `farfield.nn.attention(...)` calls `api.attention`.
+What it is: `api.py` (the call), `validation.py` (what is refused), `contract.py` (what is computed in which type),
+`reference.py` (the definition in a dozen lines). How it is computed: `flash/` on a CPU, `flex.py` elsewhere;
+`operators.py` is what compilers see. `farfield.nn.attention(...)` calls `api.attention`.
 """
 
 import importlib
@@ -11,6 +11,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from farfield.nn.attention import operators as operators  # a compiler must not be the first to import them
 from farfield.nn.attention.api import attention as attention
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from farfield.nn.attention.flash.short import with_sink
-from farfield.nn.attention.problem import Problem
+from farfield.nn.attention.validation import Problem
 
 try:
     from torch.nn.attention.flex_attention import AuxRequest
@@ -83,8 +83,8 @@ def flex(problem: Problem, fused: bool | None = None) -> tuple[Float[Tensor, "B 
 
 @functools.lru_cache(maxsize=32)
 def _blocks(m: int, n: int, windows: tuple[int, ...], device: torch.device) -> BlockMask:
-    whole = torch.zeros(1, dtype=torch.long, device=device)
-    return block_mask(m, n, list(windows), whole, whole + n)
+    start = torch.zeros(1, dtype=torch.long, device=device)
+    return block_mask(m, n, list(windows), start, start + n)
 
 
 def block_mask(m: int, n: int, windows: list[int], start: Tensor, end: Tensor, offset: int | None = None) -> BlockMask:

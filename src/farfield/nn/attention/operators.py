@@ -14,23 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from farfield.nn.attention.dispatch import compute
-from farfield.nn.attention.problem import Problem
-from farfield.nn.attention.validation import check_bias
+from farfield.nn.attention.api import compute
+from farfield.nn.attention.validation import Problem, check_bias
+
+CALL = (  # the arguments of both operators, in torch's language; `options` below are those after the six tensors
+    "Tensor q, Tensor k, Tensor v, Tensor bias, Tensor? sink, Tensor? mask, SymInt[] windows, float scale, "
+    "float? softcap, bool skip, str implementation"
+)
 
 
-def is_traced() -> bool:
-    """Whether a compiler or a transform of torch.func watches."""
-    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-
-
-def call_operator(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None, mask: Tensor | None, windows: Sequence[int],
-    scale: float, softcap: float | None, skip: bool, implementation: str,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def call_operator(*call: Any) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp, through the operator, or in torch.func a function with all its rules."""
-    run = attention_operator if torch.compiler.is_compiling() else _Transformed.apply
-    return run(q, k, v, bias, sink, mask, list(windows), scale, softcap, skip, implementation)
+    return (attention_operator if torch.compiler.is_compiling() else _Transformed.apply)(*call)
 
 
 def _compute(
@@ -40,25 +35,18 @@ def _compute(
     keys = k.shape[2]
     check_bias(bias, keys)
     each = [min(w, keys) for w in windows] or [keys] * q.shape[1]
-    problem = Problem(q, k, v, bias, sink, each, mask, scale, softcap, skip, bias.requires_grad)
-    return compute(problem, implementation)
+    return compute(Problem(q, k, v, bias, sink, each, mask, scale, softcap, skip), implementation)
 
 
-@torch.library.custom_op("farfield::attention", mutates_args=())
-def attention_operator(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None, mask: Tensor | None, windows: Sequence[int],
-    scale: float, softcap: float | None, skip: bool, implementation: str,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+@torch.library.custom_op("farfield::attention", mutates_args=(), schema=f"({CALL}) -> (Tensor, Tensor)")
+def attention_operator(*call: Any) -> tuple[Tensor, Tensor]:
     """The output, in memory of its own, and the log-sum-exp."""
-    out, lse = _compute(q, k, v, bias, sink, mask, windows, scale, softcap, skip, implementation)
+    out, lse = _compute(*call)
     return out.contiguous(), lse.contiguous()
 
 
 @attention_operator.register_fake
-def _shapes(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None, mask: Tensor | None, windows: Sequence[int],
-    scale: float, softcap: float | None, skip: bool, implementation: str,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def _shapes(q: Tensor, k: Tensor, v: Tensor, bias: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
     return q.new_empty(q.shape), bias.new_empty(q.shape[:3])
 
 
@@ -70,51 +58,42 @@ def _recording() -> Any:
     return torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), hidden)
 
 
-@torch.library.custom_op("farfield::attention_backward", mutates_args=())
-def backward_operator(
-    d_out: Tensor, d_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None,
-    mask: Tensor | None, windows: Sequence[int], scale: float, softcap: float | None, skip: bool, implementation: str,
-    learned: bool,
-) -> list[Tensor]:  # fmt: skip
+@torch.library.custom_op(
+    "farfield::attention_backward", mutates_args=(),
+    schema=f"(Tensor d_out, Tensor? d_lse, bool learned, {CALL}) -> Tensor[]",
+)  # fmt: skip
+def backward_operator(d_out: Tensor, d_lse: Tensor | None, learned: bool, *call: Any) -> list[Tensor]:
     """The gradients of q, k and v, of the bias if it is learned, and of the sinks: the forward pass is run again."""
+    q, k, v, bias, sink, *options = call
     with _recording(), torch.enable_grad():
         leaves = [x.detach().requires_grad_() for x in (q, k, v)]
         vector = bias.detach().requires_grad_(learned)
         sinks = None if sink is None else sink.detach().requires_grad_()
-        pair = _compute(
-            leaves[0], leaves[1], leaves[2], vector, sinks, mask, windows, scale, softcap, skip, implementation
-        )
+        pair = _compute(leaves[0], leaves[1], leaves[2], vector, sinks, *options)
         wanted = [*leaves, *([vector] if learned else []), *([] if sinks is None else [sinks])]
-        if d_lse is None:
-            grads = torch.autograd.grad(pair[0], wanted, d_out, materialize_grads=True)
-        else:
-            grads = torch.autograd.grad(pair, wanted, (d_out, d_lse), materialize_grads=True)
-    return [x.contiguous() for x in grads]
+        outputs, grads = ((pair[0],), (d_out,)) if d_lse is None else (pair, (d_out, d_lse))
+        return [x.contiguous() for x in torch.autograd.grad(outputs, wanted, grads, materialize_grads=True)]
 
 
 @backward_operator.register_fake
-def _gradient_shapes(
-    d_out: Tensor, d_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, sink: Tensor | None,
-    mask: Tensor | None, windows: Sequence[int], scale: float, softcap: float | None, skip: bool, implementation: str,
-    learned: bool,
-) -> list[Tensor]:  # fmt: skip
+def _gradient_shapes(d_out: Tensor, d_lse: Tensor | None, learned: bool, *call: Any) -> list[Tensor]:
+    q, k, v, bias, sink = call[:5]
     wanted = [q, k, v, *([bias] if learned else []), *([] if sink is None else [sink])]
     return [x.new_empty(x.shape) for x in wanted]
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    q, k, v, bias, sink, mask, *ctx.options = inputs
-    ctx.save_for_backward(q, k, v, bias, sink, mask)
+    *tensors, ctx.windows, ctx.scale, ctx.softcap, ctx.skip, ctx.implementation = inputs
+    ctx.save_for_backward(*tensors)
     ctx.set_materialize_grads(False)
 
 
 def _backward(ctx: Any, d_out: Tensor | None, d_lse: Tensor | None) -> tuple[Tensor | None, ...]:
-    q, k, v, bias, sink, mask = ctx.saved_tensors
     learned = ctx.needs_input_grad[3]
-    d_out = torch.zeros_like(q) if d_out is None else d_out
+    d_out = torch.zeros_like(ctx.saved_tensors[0]) if d_out is None else d_out
     run = _TransformedBackward.apply if torch._C._are_functorch_transforms_active() else backward_operator
-    grads = run(d_out, d_lse, q, k, v, bias, sink, mask, *ctx.options, learned)
-    dq, dk, dv, *others = grads
+    options = (ctx.windows, ctx.scale, ctx.softcap, ctx.skip, ctx.implementation)
+    dq, dk, dv, *others = run(d_out, d_lse, learned, *ctx.saved_tensors, *options)
     d_bias = others.pop(0) if learned else None
     return dq, dk, dv, d_bias, others[0] if others else None, *[None] * 6
 
@@ -122,25 +101,30 @@ def _backward(ctx: Any, d_out: Tensor | None, d_lse: Tensor | None) -> tuple[Ten
 attention_operator.register_autograd(_backward, setup_context=_save)
 
 
-def _over_batches(info: Any, places: tuple[int | None, ...], *given: Any) -> tuple[Any, Any]:
+def _over_batches(info: Any, places: tuple[int | None, ...], *call: Any) -> tuple[Any, Any]:
     """vmap: more samples where nothing but q, k, v and the mask differ, else one call after the other."""
-    tensors, options = given[:6], given[6:]
-    size = info.batch_size
+    size, (q, k, v, bias, sink, mask, *options) = info.batch_size, call
     if places[3] is None and places[4] is None:
-        flat = []
-        for number, (x, place) in enumerate(zip(tensors, places, strict=False)):
-            if x is None or number in (3, 4):
-                flat.append(x)
-                continue
-            x = x.unsqueeze(0).expand(size, *x.shape) if place is None else x.movedim(place, 0)
-            flat.append(x.flatten(0, 1))
-        out, lse = _Transformed.apply(*flat, *options)
+
+        def flat(x: Tensor | None, place: int | None) -> Tensor | None:
+            if x is None:
+                return None
+            return (x.expand(size, *x.shape) if place is None else x.movedim(place, 0)).flatten(0, 1)
+
+        many = flat(q, places[0]), flat(k, places[1]), flat(v, places[2]), bias, sink, flat(mask, places[5])
+        out, lse = _Transformed.apply(*many, *options)
         return (out.unflatten(0, (size, -1)), lse.unflatten(0, (size, -1))), (0, 0)
+    return _one_by_one(_Transformed.apply, size, places, call)
+
+
+def _one_by_one(run: Any, size: int, places: tuple[int | None, ...], call: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The results of one call for each entry of a batch, stacked."""
     rows = []
     for i in range(size):
-        row = [x if place is None else x.select(place, i) for x, place in zip(tensors, places, strict=False)]
-        rows.append(_Transformed.apply(*row, *options))
-    return tuple(torch.stack(parts) for parts in zip(*rows, strict=True)), (0, 0)
+        row = [x.select(p, i) if isinstance(p, int) else x for x, p in zip(call, places, strict=True)]
+        rows.append(run(*row))
+    parts = tuple(torch.stack(same) for same in zip(*rows, strict=True))
+    return parts, tuple([0] * len(parts))
 
 
 class _Transformed(torch.autograd.Function):
@@ -155,13 +139,8 @@ class _Transformed(torch.autograd.Function):
 attention_operator.register_vmap(_over_batches)
 
 
-def _gradients_over_batches(info: Any, places: tuple[int | None, ...], *given: Any) -> tuple[Any, Any]:
-    rows = []
-    for i in range(info.batch_size):
-        row = [x.select(place, i) if isinstance(place, int) else x for x, place in zip(given, places, strict=True)]
-        rows.append(backward_operator(*row))
-    parts = [torch.stack(same) for same in zip(*rows, strict=True)]
-    return tuple(parts), tuple([0] * len(parts))
+def _gradients_over_batches(info: Any, places: tuple[int | None, ...], *call: Any) -> tuple[Any, Any]:
+    return _one_by_one(backward_operator, info.batch_size, places, call)
 
 
 class _TransformedBackward(torch.autograd.Function):
@@ -170,8 +149,8 @@ class _TransformedBackward(torch.autograd.Function):
     vmap = staticmethod(_gradients_over_batches)
 
     @staticmethod
-    def forward(*given: Any) -> tuple[Tensor, ...]:
-        return tuple(backward_operator(*given))
+    def forward(*call: Any) -> tuple[Tensor, ...]:
+        return tuple(backward_operator(*call))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

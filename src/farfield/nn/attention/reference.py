@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from farfield.nn.attention.contract import autocasts, exact_type, without_autocast
 from farfield.nn.attention.validation import Windows
 
 if TYPE_CHECKING:
@@ -33,10 +34,17 @@ def reference(
 
     A key that a query does not see has no part in its result, whatever it holds, NaN and infinity included. The sink is
     one more logit of each head, without a value; the log-sum-exp counts it. A query that sees no key gives 0 and the
-    sink, or minus infinity; so does padding, always minus infinity. `dtype=torch.float64` computes in float64.
+    sink, or minus infinity; so does padding, always minus infinity. Everything is computed in float32, or in float64
+    for float64, and the output is rounded once, to the type of q; with `dtype` it is computed and given in that type.
+    Autocast changes nothing (contract.py).
     """
-    heads, m, n = q.shape[1], q.shape[2], k.shape[2]
-    q, k, v = (x.to(dtype or x.dtype) for x in (q, k, v))
+    if autocasts(q.device.type):
+        with without_autocast(q.device.type):
+            return reference(
+                q, k, v, bias, window=window, mask=mask, sink=sink, softcap=softcap, scale=scale, dtype=dtype
+            )
+    heads, m, n, kind = q.shape[1], q.shape[2], k.shape[2], dtype or q.dtype
+    q, k, v = (x.to(dtype or exact_type(kind)) for x in (q, k, v))
     k, v = (x.repeat_interleave(heads // x.shape[1], 1) for x in (k, v))
     position = torch.arange(n, device=q.device)
     t = position[n - m :, None] - position  # (M, N): the last query stands at the last key
@@ -59,6 +67,6 @@ def reference(
             lse = lse.masked_fill(~mask[:, None, n - m :], float("-inf"))
     weight = (logits - lse.masked_fill(lse == float("-inf"), 0)[..., None]).exp()
     if bool(v.isfinite().all()):
-        return weight @ v, lse
+        return (weight @ v).to(kind), lse
     out = [(weight[..., i, :, None] * v).masked_fill(~seen[..., i, :, None], 0).sum(-2) for i in range(m)]
-    return torch.stack(out, 2), lse
+    return torch.stack(out, 2).to(kind), lse

@@ -5,34 +5,41 @@ Shapes: B samples, H query heads, Hk key heads, M queries, N keys, D width of a 
 
 from __future__ import annotations
 
-import functools
-import importlib.util
-import os
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import torch
 from torch import Tensor
 
-Implementation = Literal["reference", "flash", "triton", "flex"]
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+Implementation = Literal["reference", "flash", "flex", "triton"]
 IMPLEMENTATIONS: tuple[str, ...] = get_args(Implementation)
+EXPERIMENTS = {"triton": "farfield.experiments.triton"}  # modules that nobody imports until they are named
 Windows: TypeAlias = int | Sequence[int] | Tensor | None
 KINDS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 KIND_NAMES = "float64, float32, bfloat16 or float16"
 
 
-def first_gradient_only(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """A backward pass that is no graph itself refuses to be part of one, instead of passing for a constant."""
+class Problem(NamedTuple):
+    """A call after validation: what every implementation is given."""
 
-    @functools.wraps(backward)
-    def checked(ctx: Any, *grads: Tensor | None) -> Any:
-        if torch.is_grad_enabled():  # create_graph=True
-            raise RuntimeError(
-                'attention has no gradient of a gradient; give implementation="reference", which has one'
-            )
-        return backward(ctx, *grads)
+    q: Float[Tensor, "B H M D"]
+    k: Float[Tensor, "B Hk N D"]
+    v: Float[Tensor, "B Hk N D"]
+    bias: Float[Tensor, "H N"]  # float32, or float64 with float64 inputs
+    sink: Float[Tensor, " H"] | None  # of the same type as the bias
+    windows: list[int]
+    mask: Bool[Tensor, "B N"] | None
+    scale: float
+    softcap: float | None
+    skip: bool
 
-    return checked
+    def with_unit_stride(self) -> Problem:
+        """The same with q, k and v whose last dimension is dense, as kernels want it."""
+        q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (self.q, self.k, self.v))
+        return self._replace(q=q, k=k, v=v, bias=self.bias.contiguous())
 
 
 def check_call(
@@ -101,43 +108,44 @@ def check_bias(bias: Tensor, keys: int) -> None:
     """Refuse NaN and infinity at distances below `keys`; on a CPU alone: elsewhere every call would wait."""
     if bias.device.type != "cpu":
         return
-    given = bias.detach()[:, :keys]
-    if not float(given.amax()) < float("inf"):  # NaN if any is NaN
-        head, t = next(iter((~(given < float("inf"))).nonzero().tolist()))
+    values = bias.detach()[:, :keys]
+    if not float(values.amax()) < float("inf"):  # NaN if any is NaN
+        head, t = next(iter((~(values < float("inf"))).nonzero().tolist()))
         raise ValueError(
-            f"the bias of head {head} at distance {t} is {float(given[head, t])}; "
+            f"the bias of head {head} at distance {t} is {float(values[head, t])}; "
             "it must be a number, or minus infinity to hide a key"
         )
 
 
-def chosen_implementation(asked: str | None, device: torch.device) -> str:
-    """The implementation to use: the one asked for, or that of the device."""
-    if asked is None:
-        return "flash" if device.type == "cpu" else "triton" if device.type == "cuda" and has_triton() else "flex"
-    if asked not in IMPLEMENTATIONS:
-        known = ", ".join(map(repr, IMPLEMENTATIONS))
-        raise ValueError(f"implementation is {asked!r}; it must be one of {known}, or None to choose by device")
-    if asked == "flash" and device.type != "cpu":
+def check_padding(mask: Bool[Tensor, "B N"]) -> None:
+    """Refuse padding between the real tokens of a sample."""
+    begins = mask & ~torch.nn.functional.pad(mask, (1, 0))[:, :-1]
+    gaps = begins.sum(-1) > 1
+    if bool(gaps.any()):
+        raise ValueError(
+            f"the padding mask of sample {int(gaps.int().argmax())} has gaps; the real tokens of a sample must stand "
+            "together, with padding before or after them"
+        )
+
+
+def implementation_for(name: str | None, device: torch.device) -> str:
+    """The implementation to use: the one that is named, or that of the device."""
+    if name is None:
+        return "flash" if device.type == "cpu" else "flex"
+    if name not in IMPLEMENTATIONS:
+        allowed = ", ".join(map(repr, IMPLEMENTATIONS))
+        raise ValueError(f"implementation is {name!r}; it must be one of {allowed}, or None to choose by device")
+    if name == "flash" and device.type != "cpu":
         raise ValueError(f"implementation 'flash' is the CPU's, but q is on {device}; leave implementation out")
-    if asked == "triton" and not has_triton():
-        raise ValueError("implementation 'triton' needs the package triton: pip install 'farfield[triton]'")
-    if asked == "triton" and device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
-        raise ValueError(f"implementation 'triton' is a GPU's, but q is on {device}; leave implementation out")
-    return asked
-
-
-@functools.cache
-def has_triton() -> bool:
-    """Whether Triton is installed."""
-    return importlib.util.find_spec("triton") is not None
+    return name
 
 
 def windows_of(window: Windows, heads: int, keys: int) -> list[int]:
     """The window of each head, at most the number of keys."""
     if window is None:
         return [keys] * heads
-    given = window.tolist() if isinstance(window, Tensor) else window
-    each = list(given) if isinstance(given, Sequence) else [given] * heads
+    numbers = window.tolist() if isinstance(window, Tensor) else window
+    each = list(numbers) if isinstance(numbers, Sequence) else [numbers] * heads
     if len(each) != heads:
         raise ValueError(f"window has {len(each)} numbers for {heads} heads; give one number, or one for each head")
     for w in each:

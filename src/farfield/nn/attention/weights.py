@@ -38,13 +38,13 @@ def attention_weights(
             "leave output_attentions out for long texts"
         )
     out = q.new_empty(batch, heads, m, n)
-    one = torch.eye(n, dtype=q.dtype, device=q.device).expand(batch, k.shape[1], n, n)
+    unit = torch.eye(n, dtype=q.dtype, device=q.device).expand(batch, k.shape[1], n, n)
     step = max(1, ROWS // (batch * heads * n))
     for b in range(m, 0, -step):  # the last row of a block must stand at the last of its keys
         a, keys = max(0, b - step), n - m + b
         part = None if mask is None else mask[:, :keys]
         block, _ = reference(
-            q[:, :, a:b], k[:, :, :keys], one[:, :, :keys, :keys], bias, window=window, mask=part, scale=scale
+            q[:, :, a:b], k[:, :, :keys], unit[:, :, :keys, :keys], bias, window=window, mask=part, scale=scale
         )
         out[:, :, a:b] = torch.nn.functional.pad(block, (0, n - keys))
     return out

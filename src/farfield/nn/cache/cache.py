@@ -1,7 +1,7 @@
 """A key/value cache whose size a certificate fixes: memory and time per token stay constant however long the text.
 
 Each head keeps a window of the last keys and drops the rest. What the dropped keys could still contribute is bounded at
-every token (bounds.py), from nothing but numbers that the cache has; the largest share of attention that any token
+every token (certificate.py), from nothing but numbers that the cache has; the largest share of attention that any token
 can have lost is always at hand as a table. The certificate is for each attention layer by itself, given the queries,
 keys and values that reach it: it says nothing about the network as a whole. What the whole loses can be measured
 (streaming.py), not certified.
@@ -25,9 +25,10 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
+from farfield.nn.attention.contract import without_autocast
 from farfield.nn.cache.certificate import CertificateRow, CertificateTable, CertificateWarning
 from farfield.nn.cache.layer import FIRST_GAP, BoundedLayer
-from farfield.nn.cache.sources import ModelBiases, biases_of
+from farfield.nn.cache.model_biases import ModelBiases, biases_of
 from farfield.theory.budget import answer_in_time
 from farfield.theory.errors import UndecidedError
 from farfield.theory.fields.receptive import exact_epsilon, whole
@@ -75,11 +76,11 @@ class BoundedCache(Cache):
         self.context = None if context is None else whole(context, "context")
         self.biases: ModelBiases = biases_of(model)
         self.biases.weights(0, 0, self.context)  # says at once if there is no sum
-        self.given_mask: Tensor | None = None  # of a model that hides it from its attention (bounded.py)
+        self.given_mask: Tensor | None = None  # of a model that hides it from its attention (farfield.bound)
         self.asked_later = False  # the layers hand their keys over before they attend (replaced encodings)
         self.start: Tensor | None = None  # (B,): the column of each sample's first token, if there is padding
         self.padding = 0  # the largest of them
-        self._known: dict[tuple[int, int, Fraction], int] = {}
+        self._windows: dict[tuple[int, int, Fraction], int] = {}
         self._sums: dict[tuple[int, int, int], LogSums] = {}
         super().__init__(layers=[BoundedLayer(self, number) for number in range(self.biases.layers)])
 
@@ -101,7 +102,8 @@ class BoundedCache(Cache):
         if layer == 0:  # the mask is the same for all layers
             self._note(mask, self.get_seq_length(), q.shape[2])
         scale = q.shape[3] ** -0.5 if scale is None else scale
-        return self.layers[layer].attend(q, k, v, scale, sink, softcap)
+        with without_autocast(q.device.type):
+            return self.layers[layer].attend(q, k, v, scale, sink, softcap)
 
     def _note(self, mask: Tensor | None, before: int, new: int) -> None:
         """Remember where each sample begins, until every sample has begun."""
@@ -117,10 +119,9 @@ class BoundedCache(Cache):
         if self.logit_bound is None or logit_bound is not self.logit_bound:
             bound = max(Fraction(math.ceil(8 * bound), 8), Fraction(0))  # few different values, so that they are kept
         key = (self.biases.set_of(layer), head, bound)
-        if key not in self._known:
-            self._known[key] = self._window(layer, head, bound)
-        least = 1 if self.logit_bound is not None else LEAST
-        return max(self._known[key], least)
+        if key not in self._windows:
+            self._windows[key] = self._window(layer, head, bound)
+        return max(self._windows[key], LEAST if self.logit_bound is None else 1)
 
     def sums(self, layer: int, head: int, window: int) -> LogSums:
         """The certified sums of a head's weights before and from a window on."""
@@ -133,13 +134,12 @@ class BoundedCache(Cache):
         window = 1 << 62  # more than anyone will write
         if bound <= LARGEST_BOUND:  # beyond, exp(2M) itself is more than a double holds
             with contextlib.suppress(UndecidedError), answer_in_time():
-                window = min(
-                    window, smallest_window(self.biases.weights(layer, head, self.context), self.epsilon, bound)
-                )
+                weights = self.biases.weights(layer, head, self.context)
+                window = min(window, smallest_window(weights, self.epsilon, bound))
         if window >= (LONG if self.context is None else min(LONG, self.context)):
-            told = f"{window} tokens" if window < 1 << 62 else "more tokens than anyone will write"
+            tokens = f"{window} tokens" if window < 1 << 62 else "more tokens than anyone will write"
             warnings.warn(
-                f"head {head + 1} of layer {layer + 1} needs a window of {told} for epsilon = {self.limit:g}: "
+                f"head {head + 1} of layer {layer + 1} needs a window of {tokens} for epsilon = {self.limit:g}: "
                 "in shorter texts it keeps every key",
                 CertificateWarning,
                 stacklevel=3,
@@ -158,8 +158,7 @@ class BoundedCache(Cache):
         if self.start is not None:
             self.start = self.start[beam_idx.to(self.start.device)]
 
-    def batch_select_indices(self, indices: Tensor) -> None:
-        self.reorder_cache(indices)
+    batch_select_indices = reorder_cache
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         history = self.layers[0].history
@@ -168,19 +167,13 @@ class BoundedCache(Cache):
 
     def certificate(self) -> CertificateTable:
         """For each layer and head the largest share of attention that any token so far can have lost, with proof."""
-        rows = [
-            CertificateRow(
-                layer.number + 1,
-                h + 1,
-                next(g.ring.window for g in layer.groups if h in g.heads),
-                float(layer.certificate.share[h]),
-                float(layer.certificate.change[h]),
-                int(layer.certificate.over[h]),
-                float(layer.certificate.rounding[h]),
-            )
-            for layer in self.layers
-            for h in range(self.biases.heads)
-        ]
+        rows = []
+        for layer in self.layers:
+            windows = {h: ring.window for ring in layer.rings for h in ring.heads}
+            share, change, rounding, _ = (x.tolist() for x in layer.bounds.worst)
+            for h, over in enumerate(layer.bounds.over.tolist()):
+                number = layer.number + 1
+                rows.append(CertificateRow(number, h + 1, windows[h], share[h], change[h], over, rounding[h]))
         return CertificateTable(self.limit, self.get_seq_length(), rows)
 
     def bytes(self) -> int:

@@ -19,13 +19,10 @@ from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin
 
 from farfield.nn.attention.api import attention
-from farfield.nn.cache.bounds import LargestNorms
-from farfield.nn.cache.certificate import CertificateError, CertificateWarning
-from farfield.nn.cache.heads import HeadGroup, grouped
-from farfield.nn.cache.history import AGES, NormHistory
-from farfield.nn.cache.ring import doubled_line, mask_at
-from farfield.nn.cache.running_certificate import RunningCertificate
-from farfield.nn.norms import upper_norm
+from farfield.nn.attention.contract import exact_type, upper_norm
+from farfield.nn.cache.certificate import AGES, CertificateError, CertificateWarning, HeadBounds, LargestNorms
+from farfield.nn.cache.history import NormHistory
+from farfield.nn.cache.ring import Ring, rings_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -67,8 +64,8 @@ class BoundedLayer(CacheLayerMixin):
         gap = FIRST_GAP if cache.logit_bound is None else 2 * float(cache.logit_bound)
         self.covered = torch.full((heads,), gap, dtype=torch.float64)  # the gap that each head's window covers
         self.windows = [cache.window(number, h, cache.logit_bound) for h in range(heads)]
-        self.groups = grouped(self.windows)
-        self.certificate = RunningCertificate(heads, cache.limit)
+        self.rings = rings_of(self.windows)
+        self.bounds = HeadBounds(heads, cache.limit)
         self.history: NormHistory | None = None  # known when the first token comes
 
     # ---------------------------------------------------------------------------------------------- attention
@@ -85,11 +82,6 @@ class BoundedLayer(CacheLayerMixin):
             parts.append(self._rows(NewTokens(q[:, :, a:b], k[:, :, a:b], v[:, :, a:b], scale, history, sink, softcap)))
             a = b
         return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
-
-    @property
-    def start(self) -> Tensor | None:
-        """The column of each sample's first token, (B,); None where there is no padding."""
-        return self.cache.start
 
     def _accept(self, q: Tensor, k: Tensor) -> NormHistory:
         heads = self.cache.biases.heads
@@ -115,12 +107,12 @@ class BoundedLayer(CacheLayerMixin):
         if self.cache.logit_bound is not None:
             return ROWS
         # up to where a head would drop its first key: by then its window must have been measured
-        room = [g.ring.window - self.count for g in self.groups if self._whole(g) and g.ring.window > self.count]
+        room = [ring.window - self.count for ring in self.rings if self._has_all(ring) and ring.window > self.count]
         return min([ROWS, *room])
 
-    def _whole(self, group: HeadGroup) -> bool:
+    def _has_all(self, ring: Ring) -> bool:
         """Whether these heads have dropped nothing yet."""
-        return group.ring.held == self.count
+        return ring.held == self.count
 
     def _rows(self, tokens: NewTokens) -> Tensor:
         """The next few tokens: output, certificate, and what follows from it."""
@@ -128,75 +120,67 @@ class BoundedLayer(CacheLayerMixin):
         batch, heads, new, _ = q.shape
         real = self._real(self.count, new)
         with torch.no_grad():
-            recent, any_key, any_value = history.rows(_norms(k, real), _norms(v, real))
-            far_key, far_value = (torch.zeros_like(any_key) for _ in range(2))
-            old_key = history.dropped_key.before[..., None]
-            dropped = torch.zeros_like(any_key, dtype=torch.bool)
-            norms = LargestNorms(far_key, old_key, far_value, recent, any_key, any_value, dropped)
+            norms = history.rows(_norms(k, real), _norms(v, real))
         out = torch.empty_like(q)
-        lse = q.new_empty(batch, heads, new, dtype=torch.promote_types(q.dtype, torch.float32))
+        lse = q.new_empty(batch, heads, new, dtype=exact_type(q.dtype))
         log_head = lse.new_empty(heads, new)  # of the keys that each row sees: what the gap is counted from
         plain = sink is None and softcap is None  # which the kernel of one token knows nothing of
         run = self._step if new == 1 and q.device.type == "cpu" and plain else self._many
-        kept = 1
-        for group in self.groups:
-            own = None if sink is None else sink[group.at]
-            part = tokens._replace(q=group.of(q), k=group.of(k), v=group.of(v), sink=own)
-            o, norm, head = run(group, part, norms)
-            out[:, group.at], lse[:, group.at], log_head[group.at] = o, norm.detach(), head.to(lse.dtype)
-            kept = max(kept, group.ring.held + new - 1)
+        for ring in self.rings:
+            at = ring.at
+            part = tokens._replace(q=q[:, at], k=k[:, at], v=v[:, at], sink=None if sink is None else sink[at])
+            o, norm, head = run(ring, part, norms)
+            out[:, at], lse[:, at], log_head[at] = o, norm.detach(), head.to(lse.dtype)
+        visible = max(1, *(ring.held + new - 1 for ring in self.rings))
         self.count += new
         with torch.no_grad():
-            for group in self.groups:
-                if not self._whole(group):
-                    self._prove(group)
-            bounds = self.certificate.bounds(q, scale, lse, kept, norms, softcap)
-            self._follow(self.certificate.take(bounds, log_head, real))
-            for group in self.groups:
-                if group.dropped >= group.span:  # whatever was dropped before has moved that much away
-                    history.dropped_key.begin_age(group.at)
-                    group.dropped = 0
-            history.grow_older(new, max(group.ring.held for group in self.groups))
+            for ring in self.rings:
+                if not self._has_all(ring):
+                    self._prove(ring)
+            rows = self.bounds.rows(q, scale, lse, visible, norms, softcap)
+            self._follow(self.bounds.take(rows, log_head, real))
+            for ring in self.rings:
+                if ring.dropped >= ring.span:  # what was dropped before has moved that much away
+                    history.begin_age(ring.at)
+                    ring.dropped = 0
+            history.grow_older(new, max(ring.held for ring in self.rings))
         return out
 
     def _real(self, column: int, new: int) -> Bool[Tensor, "B 1 M"] | None:
         """Which of the tokens from a column on are no padding; None if all are."""
-        if self.start is None or column >= self.cache.padding:
+        start = self.cache.start
+        if start is None or column >= self.cache.padding:
             return None
-        return (torch.arange(column, column + new, device=self.start.device) >= self.start[:, None])[:, None]
+        return (torch.arange(column, column + new, device=start.device) >= start[:, None])[:, None]
 
-    def _step(self, group: HeadGroup, new: NewTokens, norms: LargestNorms) -> tuple[Tensor, Tensor, Tensor]:
+    def _step(self, ring: Ring, new: NewTokens, norms: LargestNorms) -> tuple[Tensor, Tensor, Tensor]:
         """One token: one key in, perhaps one out, one call of the flash kernel."""
-        ring, at, history = group.ring, group.at, new.history
-        far_key, far_value = history.dropped_key.present[:, at], history.dropped_value[:, at]
+        at, history, start = ring.at, new.history, self.cache.start
         if ring.full:
             real = self._real(self.count - ring.held, 1)  # of the column that leaves
-            key, value = (_norms(x[:, :, None], real)[..., 0] for x in ring.leaving())
-            far_key, far_value = history.drop(at, key, value)
-            group.dropped += 1
+            history.drop(at, *(_norms(x[:, :, None], real)[..., 0] for x in ring.leaving()))
+            ring.dropped += 1
         place = ring.push(new.k, new.v)
         keys, values = ring.both()
-        line = self._line(group, new.q)
-        mask = mask_at(line, place, ring.held)
-        first = self.count + 1 - ring.held
-        if self.start is not None and first < self.cache.padding:
-            t = (place - torch.arange(ring.held, device=line.device)) % ring.window
-            hidden = (self.count - t) < self.start[:, None]
+        if ring.line is None or ring.line.shape[1] != 2 * keys.shape[2]:  # the buffer has grown
+            bias = self.cache.biases.vector(self.number, keys.shape[2])[at].to(new.q.device, exact_type(new.q.dtype))
+            ring.line = bias.flip(-1).repeat(1, 2)
+        mask, first = ring.mask(place), self.count + 1 - ring.held
+        if start is not None and first < self.cache.padding:
+            t = (place - torch.arange(ring.held, device=mask.device)) % ring.window
+            hidden = (self.count - t) < start[:, None]
             mask = mask.masked_fill(hidden[:, None, None], float("-inf"))
         keys, values = keys[:, :, : ring.held], values[:, :, : ring.held]
         out, lse = _flash(new.q, keys, values, 0.0, False, attn_mask=mask, scale=new.scale)
-        norms.far_key[:, at, 0], norms.far_value[:, at, 0] = far_key, far_value
+        norms.far_key[:, at, 0], norms.far_value[:, at, 0] = history.dropped_key[:, at], history.dropped_value[:, at]
         if first > 0:
-            norms.dropped[:, at] = True if self.start is None else (first > self.start)[:, None, None]
-        group.sees = ring.held
-        if group.log_held is None or group.log_held[0] != ring.held:
-            near = line.shape[1] // 2
-            group.log_held = ring.held, line[:, near - ring.held : near].logsumexp(-1, keepdim=True)
-        return out, lse, group.log_held[1]
+            norms.dropped[:, at] = True if start is None else (first > start)[:, None, None]
+        ring.sees = ring.held
+        return out, lse, ring.log_weights()
 
-    def _many(self, group: HeadGroup, new: NewTokens, norms: LargestNorms) -> tuple[Tensor, Tensor, Tensor]:
+    def _many(self, ring: Ring, new: NewTokens, norms: LargestNorms) -> tuple[Tensor, Tensor, Tensor]:
         """Several tokens: what is held and the new ones in order, through windowed attention."""
-        ring, at, history, held = group.ring, group.at, new.history, group.ring.held
+        at, history, held = ring.at, new.history, ring.held
         keys, values = (torch.cat(pair, 2) for pair in zip(ring.ordered(new.k, new.v), (new.k, new.v), strict=True))
         first = self.count - held  # the column of the first key here
         n = keys.shape[2]
@@ -211,40 +195,30 @@ class BoundedLayer(CacheLayerMixin):
         row = torch.arange(n - held, device=keys.device)
         last = row + held - ring.window if ring.window < n else row - n  # the last key that the row does not see
         for far, into, x in (
-            (history.dropped_key.present, norms.far_key, keys),
+            (history.dropped_key, norms.far_key, keys),
             (history.dropped_value, norms.far_value, values),
         ):
             before = _norms(x, real).cummax(-1).values[:, :, last.clamp(min=0)]
             into[:, at] = torch.maximum(far[:, at, None], torch.where(last >= 0, before, 0.0))
         history.drop(at, norms.far_key[:, at, -1], norms.far_value[:, at, -1])
-        group.dropped += max(0, n - ring.window)
+        ring.dropped += max(0, n - ring.window)
         visible = first + (last + 1).clamp(min=0)  # the column of the first key that the row sees
-        start = 0 if self.start is None else self.start[:, None, None]
-        norms.dropped[:, at] = visible > start
-        group.sees = ring.window if first == 0 else min(ring.window, held + 1)
+        norms.dropped[:, at] = visible > (0 if self.cache.start is None else self.cache.start[:, None, None])
+        ring.sees = ring.window if first == 0 else min(ring.window, held + 1)
         ring.replace(keys, values)
         return out, lse, bias.logcumsumexp(-1)[:, (row + held).clamp(max=window - 1)]
 
-    def _line(self, group: HeadGroup, like: Tensor) -> Tensor:
-        """The biases of the buffer's places, made anew when the buffer has grown."""
-        places = group.ring.both()[0].shape[2]
-        if group.line is None or group.line.shape[1] != 2 * places:
-            kind = torch.promote_types(like.dtype, torch.float32)
-            group.line = doubled_line(self.cache.biases.vector(self.number, places)[group.at].to(like.device, kind))
-        return group.line
-
     # ---------------------------------------------------------------------------------------------- certificate
-    def _prove(self, group: HeadGroup) -> None:
+    def _prove(self, ring: Ring) -> None:
         """Load the sums of the largest window that every row sees in full, as it grows."""
-        sees = group.sees
-        assert sees >= group.proven
-        if sees == group.proven or group.proven + max(64, group.proven // 4) > sees != group.ring.window:
+        sees = ring.sees
+        assert sees >= ring.proven
+        if sees == ring.proven or ring.proven + max(64, ring.proven // 4) > sees != ring.window:
             return
-        group.proven = sees
-        for h in group.heads:
+        ring.proven = sees
+        for h in ring.heads:
             # a key of the age before this one may have been dropped just now; each age before lies a span farther away
-            sums = [self.cache.sums(self.number, h, sees + age * group.span) for age in range(AGES)]
-            self.certificate.rest_on(h, sums)
+            self.bounds.rest_on(h, [self.cache.sums(self.number, h, sees + age * ring.span) for age in range(AGES)])
 
     def _follow(self, share: Float[Tensor, " H"]) -> None:
         """What follows from the largest share of each head in the last rows: the policy, and wider windows."""
@@ -253,7 +227,7 @@ class BoundedLayer(CacheLayerMixin):
         if exceeded:
             self._exceeded(share)
         if self.cache.logit_bound is None:
-            ahead = self.certificate.gap > self.covered - MARGIN / 2
+            ahead = self.bounds.worst.gap > self.covered - MARGIN / 2
             if bool(ahead.any()):
                 self._widen(ahead | over)
         elif exceeded and self.cache.policy == "widen":
@@ -275,31 +249,31 @@ class BoundedLayer(CacheLayerMixin):
     def _widen(self, heads: Tensor) -> None:
         """Give these heads the window that their largest gap so far asks for."""
         changed = []
-        for group in self.groups:
-            for h in group.heads:
-                gap = float(self.certificate.gap[h])
+        for ring in self.rings:
+            for h in ring.heads:
+                gap = float(self.bounds.worst.gap[h])
                 if not bool(heads[h]) or not math.isfinite(gap):
                     continue
                 self.covered[h] = gap + MARGIN
                 window = self.cache.window(self.number, h, Fraction(float(self.covered[h])) / 2)
                 if window > self.windows[h]:
                     self.windows[h] = window
-                    changed.append(group)
-        if changed and all(self._whole(group) for group in self.groups) and self.count:
+                    changed.append(ring)
+        if changed and all(self._has_all(ring) for ring in self.rings) and self.count:
             self._regroup()
             return
-        for group in changed:
-            group.ring.widen(max(self.windows[h] for h in group.heads))
+        for ring in changed:
+            ring.widen(max(self.windows[h] for h in ring.heads))
 
     def _regroup(self) -> None:
-        """New groups after windows have changed and before anything was dropped."""
+        """New rings after windows have changed and before anything was dropped."""
         keys: dict[int, tuple[Tensor, Tensor]] = {}
-        for group in self.groups:
-            both = group.ring.ordered(*group.ring.both())
-            keys |= {h: (both[0][:, i : i + 1], both[1][:, i : i + 1]) for i, h in enumerate(group.heads)}
-        self.groups = grouped(self.windows)
-        for group in self.groups:
-            group.ring.replace(*(torch.cat([keys[h][i] for h in group.heads], 1) for i in (0, 1)))
+        for ring in self.rings:
+            both = ring.ordered(*ring.both())
+            keys |= {h: (both[0][:, i : i + 1], both[1][:, i : i + 1]) for i, h in enumerate(ring.heads)}
+        self.rings = rings_of(self.windows)
+        for ring in self.rings:
+            ring.replace(*(torch.cat([keys[h][i] for h in ring.heads], 1) for i in (0, 1)))
 
     # ---------------------------------------------------------------------------------------------- as transformers
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
@@ -308,19 +282,20 @@ class BoundedLayer(CacheLayerMixin):
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         if self.cache.asked_later:
             return key_states, value_states
-        raise ValueError(
-            "a bounded cache computes the attention itself; for BLOOM and MPT call farfield.bound(model, epsilon) first"
-        )
+        raise ValueError("a bounded cache computes the attention itself: call farfield.bound(model, epsilon) first")
 
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+    def get_mask_sizes(self, query_length: int | Tensor) -> tuple[int, int]:
         """The mask that a model may build covers the new tokens only: what lies before is the cache's own affair."""
-        return query_length, self.count
+        # before 5.4 transformers gives the positions of the queries
+        return query_length if isinstance(query_length, int) else len(query_length), self.count
 
     def get_seq_length(self) -> int:
         return self.count
 
     def get_max_length(self) -> int:
         return -1
+
+    get_max_cache_shape = get_max_length  # the name that transformers has before 5.13
 
     def reset(self) -> None:
         self.__init__(self.cache, self.number)  # type: ignore[misc]
@@ -334,13 +309,12 @@ class BoundedLayer(CacheLayerMixin):
         if self.history is None:
             return
         self.history.select(samples)
-        for group in self.groups:
-            group.ring.select(samples.to(self.history.device))
+        for ring in self.rings:
+            ring.select(samples.to(self.history.device))
 
     def bytes(self) -> int:
         """Memory of keys, values and biases."""
-        lines = sum(g.line.numel() * g.line.element_size() for g in self.groups if g.line is not None)
-        return lines + sum(g.ring.bytes() for g in self.groups)
+        return sum(ring.bytes() for ring in self.rings)
 
 
 def _norms(x: Float[Tensor, "B H M D"], real: Bool[Tensor, "B 1 M"] | None) -> Float[Tensor, "B H M"]:

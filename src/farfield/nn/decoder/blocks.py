@@ -1,5 +1,8 @@
 """The parts of the decoder: its encoding, dropout, attention and layers.
 
+The encodings that are no bias are here too: sinusoidal positions, added to the embedding, and rotary ones, which turn q
+and k. Their angles are computed in float64 from the position and rounded once, whatever the type of the model.
+
 Shapes: B samples, N tokens, D width, H heads.
 """
 
@@ -7,21 +10,60 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from transformers.cache_utils import Cache
+from transformers.cache_utils import Cache, StaticSlidingWindowLayer
 
 from farfield import zoo
 from farfield.nn.attention.api import attention
 from farfield.nn.attention.weights import attention_weights
 from farfield.nn.bias import bias_of
-from farfield.nn.decoder.caches import keys_of
 from farfield.nn.decoder.config import FarfieldConfig
-from farfield.nn.decoder.positions import Rope, Sinusoidal
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 Window = int | Sequence[int] | None
+
+
+def _angles(positions: Tensor, width: int, base: float) -> Tensor:
+    """position / base**(2i/width) for i below width/2."""
+    if width % 2:
+        raise ValueError(f"the width is {width}; sines and cosines come in pairs, so it must be even")
+    rate = base ** -(torch.arange(0, width, 2, dtype=torch.float64, device=positions.device) / width)
+    return positions.to(torch.float64)[..., None] * rate
+
+
+class Sinusoidal(nn.Module):
+    """Sines and cosines of the position, to add to the token embedding (Vaswani et al. 2017)."""
+
+    def __init__(self, width: int, base: float = 10_000.0) -> None:
+        super().__init__()
+        self.width, self.base = width, base
+
+    def forward(self, positions: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape D"]:
+        """Place 2i holds sin(position / base**(2i/D)), place 2i + 1 the cosine."""
+        angle = _angles(positions, self.width, self.base)
+        return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2).float()
+
+
+class Rope(nn.Module):
+    """Turns each pair (i, i + D/2) of a query or key by its position times base**(-2i/D) (Su et al. 2021)."""
+
+    def __init__(self, base: float = 10_000.0) -> None:
+        super().__init__()
+        self.base = base
+
+    def forward(self, x: Float[Tensor, "B H N D"], positions: Int[Tensor, "*B N"]) -> Float[Tensor, "B H N D"]:
+        """The queries or keys, turned; positions for all samples, or for each."""
+        angle = _angles(positions, x.shape[-1], self.base)
+        angle = angle.unsqueeze(-3)  # the same for every head
+        cos, sin = angle.cos().float(), angle.sin().float()
+        a, b = x.float().chunk(2, -1) if x.dtype != torch.float64 else x.chunk(2, -1)
+        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1).to(x.dtype)
 
 
 class Position(nn.Module):
@@ -91,8 +133,8 @@ class Dropout:
         draw = torch.Generator(device=x_BND.device)
         for row, seed in zip(bits, self.seeds, strict=True):
             row.random_(-(1 << 63), None, generator=draw.manual_seed(_mixed(seed + place)))
-        kept = bits.view(torch.int16)[:, :size].view(x_BND.shape) >= self.threshold - 32_768
-        return x_BND * kept.to(x_BND.dtype).mul_(65_536 / (65_536 - self.threshold))
+        stays = bits.view(torch.int16)[:, :size].view(x_BND.shape) >= self.threshold - 32_768
+        return x_BND * stays.to(x_BND.dtype).mul_(65_536 / (65_536 - self.threshold))
 
 
 def _mixed(number: int) -> int:
@@ -101,6 +143,24 @@ def _mixed(number: int) -> int:
     number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
     number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
     return (number ^ (number >> 31)) >> 1
+
+
+def keys_of(cache: Cache, k: Tensor, v: Tensor, layer: int, past: int, window: Window) -> tuple[Tensor, Tensor, Window]:
+    """All keys and values that a layer attends to, the new ones last, and its window, from any cache of transformers.
+
+    A static cache hands out all of its memory: what is not filled yet is cut away. A sliding cache keeps the tokens of
+    its window, so its window holds for the new tokens too.
+    """
+    end = past + k.shape[2]
+    k, v = cache.update(k, v, layer)
+    store: Any = cache.layers[layer] if layer < len(getattr(cache, "layers", [])) else None
+    if getattr(store, "is_sliding", False):
+        if isinstance(store, StaticSlidingWindowLayer):
+            raise ValueError(
+                "a static cache with a sliding window keeps its keys out of order; use a static or a dynamic cache"
+            )
+        window = store.sliding_window if window is None else window
+    return (k[:, :, :end], v[:, :, :end], window) if k.shape[2] > end else (k, v, window)
 
 
 class SelfAttention(nn.Module):

@@ -10,7 +10,6 @@ from transformers import AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
 
 from farfield import zoo
-from farfield.nn.decoder import replaced_config as replaced_config  # makes models with another encoding known
 
 LARGEST = 1 << 20  # of any size in a configuration: config.json is untrusted input
 
@@ -47,7 +46,7 @@ class FarfieldConfig(PreTrainedConfig):
         pad_token_id: int | None = None,
         tie_word_embeddings: bool = True,
         training: dict[str, Any] | None = None,
-        **more: Any,
+        **others: Any,
     ) -> None:
         sizes = {
             "vocab_size": vocab_size,
@@ -88,7 +87,7 @@ class FarfieldConfig(PreTrainedConfig):
         tokens = {"bos_token_id": bos_token_id, "eos_token_id": eos_token_id, "pad_token_id": pad_token_id}
         self.bos_token_id, self.eos_token_id, self.pad_token_id = bos_token_id, eos_token_id, pad_token_id
         self.tie_word_embeddings = True
-        super().__init__(**tokens, tie_word_embeddings=True, **more)
+        super().__init__(**tokens, tie_word_embeddings=True, **others)
 
     def to_dict(self) -> dict[str, Any]:
         """All fields. PEFT asks for them right before it looks up which layers to adapt, so it is told here."""

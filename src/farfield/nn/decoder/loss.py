@@ -39,11 +39,6 @@ def token_losses(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor, bias_V:
     return torch.cat(parts).float().masked_fill_(target_N == IGNORED, 0.0)
 
 
-def reference_loss(hidden_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
-    """The same in one line, with all logits at once: what the tests compare with."""
-    return torch.nn.functional.cross_entropy((hidden_ND @ weight_VD.T).float(), target_N, ignore_index=IGNORED)
-
-
 def _chunks(hidden_ND: Tensor, weight_VD: Tensor, chunk: int | None) -> Iterator[tuple[slice, Tensor]]:
     """For each chunk of n rows: which rows, and their logits as (V, n) in float32, to be overwritten.
 
@@ -123,6 +118,6 @@ class _VocabularyLoss(torch.autograd.Function):
         if ctx.grads is None:
             raise RuntimeError("The gradient of this loss was taken already; compute the loss again.")
         # scaled in place: the memory of another copy of the embedding costs more than the product
-        grad_hidden, grad_weight = (None if kept is None else kept.mul_(grads[0].to(kept.dtype)) for kept in ctx.grads)
+        grad_hidden, grad_weight = (None if g is None else g.mul_(grads[0].to(g.dtype)) for g in ctx.grads)
         ctx.grads = None
         return grad_hidden, grad_weight, None, None

@@ -31,7 +31,6 @@ from farfield.nn.bias import Bias, T5Bias, start
 from farfield.nn.decoder import interface as interface  # makes attn_implementation='farfield' known
 from farfield.nn.decoder.blocks import DecoderLayer, Dropout, Placement, Window
 from farfield.nn.decoder.blocks import Position as Position
-from farfield.nn.decoder.caches import tokens_in
 from farfield.nn.decoder.config import FarfieldConfig
 from farfield.nn.decoder.loss import token_losses, vocabulary_loss
 from farfield.nn.decoder.model_inputs import check_targets, packed_positions, packed_texts, token_mask
@@ -45,6 +44,7 @@ class FarfieldDecoder(PreTrainedModel):
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
     _no_split_modules = ("DecoderLayer",)
+    _keep_in_fp32_modules_strict = ["position.bias"]  # noqa: RUF012  transformers wants a list
     _supports_sdpa = True
 
     def __init__(self, config: FarfieldConfig) -> None:
@@ -113,7 +113,7 @@ class FarfieldDecoder(PreTrainedModel):
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("Give either input_ids or inputs_embeds, not both or neither.")
         x = self.embedding(input_ids) if inputs_embeds is None else inputs_embeds
-        past = tokens_in(cache)
+        past = 0 if cache is None else int(cache.get_seq_length())
         mask = token_mask(attention_mask, x.shape[1], past + x.shape[1])
         packed = packed_texts(position_ids, mask, past)
         if packed is not None:
@@ -130,7 +130,8 @@ class FarfieldDecoder(PreTrainedModel):
         seeds = None if sample_seeds is None else sample_seeds.tolist()
         dropout = Dropout(self.config.dropout if self.training else 0.0, seeds)
         x = dropout(x, 1)
-        if self.is_gradient_checkpointing and self.training:  # what layers share must not be computed inside of one
+        if self.training and any(layer.gradient_checkpointing for layer in self.layers):
+            # what layers share must not be computed inside of one
             for number in range(self.position.sets):
                 place.bias(number, past + x.shape[1], x.device)
         for layer in self.layers:
@@ -179,12 +180,12 @@ class FarfieldDecoder(PreTrainedModel):
         **packing: Any,
     ) -> BaseModelOutputWithPast | tuple[Any, ...]:
         """The states of each token; arguments as for `FarfieldForCausalLM`."""
-        x, more = self._run(
+        x, others = self._run(
             False, use_cache, past_key_values, output_attentions, output_hidden_states, input_ids=input_ids,
             inputs_embeds=inputs_embeds, attention_mask=attention_mask, window=window,
             position_ids=packed_positions(position_ids, packing),
         )  # fmt: skip
-        return self._answer(BaseModelOutputWithPast(last_hidden_state=x, **more), return_dict)
+        return self._answer(BaseModelOutputWithPast(last_hidden_state=x, **others), return_dict)
 
 
 class FarfieldForCausalLM(FarfieldDecoder, GenerationMixin):
@@ -247,20 +248,20 @@ class FarfieldForCausalLM(FarfieldDecoder, GenerationMixin):
         targets = shift_labels
         if labels is not None and targets is None:
             targets = nn.functional.pad(labels[:, 1:], (0, 1), value=-100)
-        x, more = self._run(
+        x, others = self._run(
             targets is not None, use_cache, past_key_values, output_attentions, output_hidden_states,
             input_ids=input_ids, inputs_embeds=inputs_embeds, attention_mask=attention_mask, window=window,
             position_ids=packed_positions(position_ids, packing), sample_seeds=sample_seeds,
         )  # fmt: skip
         if targets is None:
-            kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
-            logits = nn.functional.linear(x[:, kept], self.embedding.weight)
-            return self._answer(CausalLMOutputWithPast(logits=logits, **more), return_dict)
+            rows = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
+            logits = nn.functional.linear(x[:, rows], self.embedding.weight)
+            return self._answer(CausalLMOutputWithPast(logits=logits, **others), return_dict)
         check_targets(targets, self.config.vocab_size)
         loss = vocabulary_loss(x.flatten(0, 1), self.embedding.weight, targets.flatten())
         if num_items_in_batch is not None:
             loss = loss * ((targets != -100).sum() / num_items_in_batch)
-        return self._answer(CausalLMOutputWithPast(loss=loss, **more), return_dict)
+        return self._answer(CausalLMOutputWithPast(loss=loss, **others), return_dict)
 
     @torch.no_grad()
     def token_losses(self, input_ids: Tensor, *, attention_mask: Tensor | None = None, window: Window = None) -> Tensor:
@@ -300,7 +301,7 @@ class FarfieldForSequenceClassification(FarfieldDecoder):
         token_type_ids: Tensor | None = None,
     ) -> SequenceClassifierOutputWithPast | tuple[Any, ...]:
         """As for every classifier of transformers; padding is known by the mask, or by `pad_token_id` at the end."""
-        x, more = self._run(
+        x, others = self._run(
             labels is not None, use_cache, past_key_values, output_attentions, output_hidden_states,
             input_ids=input_ids, inputs_embeds=inputs_embeds, attention_mask=attention_mask, position_ids=position_ids,
             window=None,
@@ -315,7 +316,7 @@ class FarfieldForSequenceClassification(FarfieldDecoder):
         loss = None
         if labels is not None:
             loss = ForSequenceClassificationLoss(labels=labels, pooled_logits=logits, config=self.config)
-        return self._answer(SequenceClassifierOutputWithPast(loss=loss, logits=logits, **more), return_dict)
+        return self._answer(SequenceClassifierOutputWithPast(loss=loss, logits=logits, **others), return_dict)
 
 
 AutoModel.register(FarfieldConfig, FarfieldDecoder, exist_ok=True)

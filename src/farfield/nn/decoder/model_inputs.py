@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 IGNORED = -100
+LEAST = torch.finfo(torch.float16).min  # what a mask adds to hide a key, at most
 PACKING = {"cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx"}  # of flash attention and others
+OF_GENERATION = {"tokenizer", "assistant_tokenizer"}  # of stop strings: `generate` hands them on to every model
 
 
 def token_mask(attention_mask: Tensor | None, new: int, keys: int) -> Tensor | None:
@@ -31,13 +33,14 @@ def token_mask(attention_mask: Tensor | None, new: int, keys: int) -> Tensor | N
 
 def _padding_of(mask: Tensor, new: int) -> Tensor | None:
     """The padding that a causal mask of four dimensions holds; one sentence if it hides anything else."""
-    seen = mask if mask.dtype == torch.bool else mask == 0 if mask.is_floating_point() else mask.bool()
+    seen = mask == 0 if mask.is_floating_point() else mask.bool()
     keys = mask.shape[3]
-    real = seen[:, 0, -1]  # the last token sees every real one
+    real = seen.any(1).any(1)  # seen by any query
     causal = torch.arange(keys, device=mask.device) <= torch.arange(keys - new, keys, device=mask.device)[:, None]
     expected = causal & real[:, None, :]
     rows = real[:, keys - new :, None]  # what padding sees does not matter
-    if not bool(((seen == expected[:, None]) | ~rows[:, None]).all()):
+    hidden = mask <= LEAST if mask.is_floating_point() else ~seen
+    if not bool((((seen == expected[:, None]) | ~rows[:, None]) & (seen | hidden)).all()):
         raise ValueError(
             "the attention mask of four dimensions is not causal with padding; this model takes no other pattern: "
             "give packed texts by position_ids, and a window by `window`"
@@ -89,7 +92,7 @@ def packed_texts(position_ids: Tensor | None, mask: Tensor | None, past: int) ->
 
 def packed_positions(position_ids: Tensor | None, packing: dict[str, Any]) -> Tensor | None:
     """Positions that begin again with each packed text of one row, if only the bounds of the texts are given."""
-    if unknown := sorted(packing.keys() - PACKING):
+    if unknown := sorted(packing.keys() - PACKING - OF_GENERATION):
         raise TypeError(f"the model got an unexpected argument {unknown[0]!r}")
     bounds = packing.get("cu_seq_lens_q")
     if position_ids is not None or bounds is None:

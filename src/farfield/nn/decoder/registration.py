@@ -18,20 +18,24 @@ from types import ModuleType
 
 _CONFIGS = "transformers.models.auto.configuration_auto"
 _MODELS = "transformers.models.auto.modeling_auto"
-_REGISTERING = {_CONFIGS: "farfield.nn.decoder.config", _MODELS: "farfield.nn.decoder.model"}  # when imported
+_REGISTERING = {  # the modules that register when they are imported
+    _CONFIGS: ("farfield.nn.decoder.config", "farfield.models.networks.replaced_config"),
+    _MODELS: ("farfield.nn.decoder.model",),
+}
 
 failure: Exception | None = None
 
 
 def _register(table: str) -> None:
-    """Import our module that registers with a table of transformers; never raises."""
+    """Import our modules that register with a table of transformers; never raises."""
     global failure
-    if _REGISTERING[table] in sys.modules:  # it has registered, or is about to: it may have caused this import
-        return
-    try:
-        importlib.import_module(_REGISTERING[table])
-    except Exception as error:
-        failure = error
+    for module in _REGISTERING[table]:
+        if module in sys.modules:  # it has registered, or is about to: it may have caused this import
+            continue
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            failure = error
 
 
 class _Watcher(importlib.abc.MetaPathFinder):

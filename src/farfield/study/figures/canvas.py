@@ -2,67 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from farfield.study.collected import Study
-from farfield.theory.figures import in_tokens, look, one_line, plain, save, style
+from farfield.study.entries import Study
+from farfield.theory.figures import in_tokens, look, plain, save, style
 
 GREY = {"color": "#7f7f7f", "linestyle": ":", "linewidth": 1.0, "marker": ""}
-NARROW = "-narrow"  # at the end of the name of a figure with one panel a row
-_NARROW = 4.0  # inches
 _LONGEST = 30  # characters of a label
+_PLACES = re.compile(r'(?<= (?:d|x|y)=")[^"]*')  # of curves and markers in an SVG, in points of print
+_DECIMALS = re.compile(r"(\.\d\d)\d+")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that was drawn: its file stem, a short title, one sentence on what to see, and its files.
-
-    Attributes:
-        paths: PNG, SVG and PDF.
-        narrow: The same with one panel a row, for a phone, if it was drawn.
-    """
+    """A figure that was drawn: the stem of its files, a short title, and one sentence on what to see."""
 
     name: str
     title: str
     caption: str
-    paths: tuple[Path, ...]
-    narrow: Path | None = None
 
 
-_one_panel_a_row: ContextVar[bool] = ContextVar("one_panel_a_row", default=False)
+Drawing = tuple[Any, Figure]  # what matplotlib holds, and what it shows
 
 
-@contextmanager
-def one_panel_a_row() -> Iterator[None]:
-    """Inside of it figures are drawn for a phone: narrow, one panel under the other, as one SVG each."""
-    token = _one_panel_a_row.set(True)
-    try:
-        yield
-    finally:
-        _one_panel_a_row.reset(token)
-
-
-@contextmanager
-def panels(
-    rows: int, columns: int, width: float = 3.3, height: float = 2.7, **options: Any
-) -> Iterator[tuple[Any, Any]]:
-    """A figure with so many panels of this size in inches, and its axes as a table; closed in the end."""
-    narrow = _one_panel_a_row.get()
-    shape = (rows * columns, 1) if narrow else (rows, columns)
-    size = (_NARROW, height * rows * columns) if narrow else (max(width * columns, 4.4), height * rows)
+def draw(make: Callable[[Study], Drawing | None], study: Study, folder: Path, *, pdf: bool = False) -> Figure | None:
+    """Draw a figure as SVG, and as PDF if that is wanted; None if the study has no data for it."""
     with style() as pyplot:
-        figure, axes = pyplot.subplots(*shape, figsize=size, squeeze=False, layout="constrained", **options)
-        try:
-            yield figure, axes.reshape(rows, columns)
-        finally:
-            pyplot.close(figure)
+        drawing = make(study)
+        if drawing is None:
+            return None
+        figure, about = drawing
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # it is laid out: once is enough for all files
+        path = folder / f"{about.name}.svg"
+        save(figure, path, *([path.with_suffix(".pdf")] if pdf else []))
+        pyplot.close(figure)
+    text = _PLACES.sub(lambda places: _DECIMALS.sub(r"\1", places[0]), path.read_text(encoding="utf-8"))
+    path.write_text(text, encoding="utf-8")  # to a hundredth of a point
+    return about
+
+
+def panels(rows: int, columns: int, width: float = 3.3, height: float = 2.7, **options: Any) -> Any:
+    """A figure with so many panels of this size in inches, and its axes as a table."""
+    from matplotlib import pyplot
+
+    size = (max(width * columns, 4.4), height * rows)
+    return pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
 
 
 def grid(count: int) -> tuple[int, int]:
@@ -78,16 +69,6 @@ def filled(axes: Any, count: int) -> list[Any]:
     return list(axes.flat[:count])
 
 
-def written(figure: Any, folder: Path, name: str, title: str, caption: str) -> Figure:
-    """Write a figure into a folder, and tell of it."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # it is laid out: once is enough for all files
-    if _one_panel_a_row.get():
-        return Figure(name, title, caption, (), *save(figure, folder / f"{name}{NARROW}.svg"))
-    paths = save(figure, *(folder / f"{name}.{kind}" for kind in ("png", "svg", "pdf")))
-    return Figure(name, title, caption, tuple(paths))
-
-
 def look_of(study: Study, encoding: str, **other: Any) -> dict[str, Any]:
     """The look of an encoding, the same in every figure of a study."""
     return {**look(study.encodings.index(encoding)), **other}
@@ -100,43 +81,10 @@ def label_of(study: Study, encoding: str) -> str:
     return f"{short[i]} ({short[: i + 1].count(short[i])})" if short.count(short[i]) > 1 else short[i]
 
 
-def named(encodings: Iterable[str], most: int = 4) -> str:
-    """Encodings in a sentence: `alibi, type1 and type2`, or how many others there are."""
-    names = [one_line(e, 60) for e in encodings]
-    if len(names) > most:
-        names = [*names[: most - 1], f"{len(names) - most + 1} others"]
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
-
-
-def number(value: float, digits: int = 3) -> str:
-    """A number in a sentence: so many digits, or all before the point."""
-    if not np.isfinite(value):
-        return "infinite" if value > 0 else "unknown"
-    rounded = float(f"{value:.{digits}g}")
-    return f"{value:,.0f}" if 10**digits <= abs(rounded) < 1e7 else f"{rounded:.{digits}g}"
-
-
-def percent(share: float) -> str:
-    """A share as a percentage: 4.2 %, 0.08 %, 62 %."""
-    return f"{number(100 * share, 2)} %"
-
-
-def numbers(record: dict[str, Any], *keys: str) -> np.ndarray | None:
-    """A list of numbers inside a record, `null` as nan; None if there is no such list."""
-    inner: Any = record
-    for key in keys:
-        inner = inner.get(key) if isinstance(inner, dict) else None
-    try:
-        values = np.array([np.nan if x is None else x for x in inner], dtype=float)
-    except (TypeError, ValueError):
-        return None
-    return values if values.ndim == 1 and len(values) else None
-
-
-def stacked(rows: Iterable[np.ndarray | None]) -> np.ndarray | None:
-    """The rows that are there and as long as the first, (seeds, points); None if there is none."""
-    there = [row for row in rows if row is not None]
-    return np.stack([row for row in there if len(row) == len(there[0])]) if there else None
+def stack(rows: Iterable[Sequence[float]]) -> np.ndarray:
+    """The rows that are as long as the first, (seeds, points)."""
+    first, *others = rows
+    return np.array([first, *(row for row in others if len(row) == len(first))], dtype=float)
 
 
 def middle(rows: np.ndarray) -> np.ndarray:

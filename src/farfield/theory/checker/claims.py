@@ -1,4 +1,4 @@
-"""What a certificate says: its form as a value and as JSON, and what it would prove.
+"""What a certificate says: its form as a value, as JSON and in words, and what it would prove.
 
 With l_0 = t, l_1 = ln t, l_2 = ln ln t, ... and the scale S(t) = t * ln t * ... * l_(m-1) * l_m ** s, m the `depth` and
 s the `exponent`, a claim about the weight b is one of
@@ -14,8 +14,6 @@ and a certificate is a claim, or made of certificates:
     "sum"      b is a sum of weights, and each of them has a certificate of convergence
     "part"     b is a sum of weights, none negative, and the one at `index` has a certificate of divergence
     "classes"  with t = modulus * n + r: all classes have a certificate of convergence, or one of divergence
-    "sparse"   with t = base ** n - shift, or n ** power - shift where the base is 0: `on` is about the weights there,
-               `off` about all others; both converge, or one diverges (`off` along one residue class: sparse.py)
 
 Numbers are exact texts: decimals or quotients p/q; `from` is an integer or exp(...) of one, nested.
 """
@@ -27,15 +25,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from farfield.formula import Formula, FormulaError, parse
-from farfield.theory.checker.sparse import MAX_BASE, MAX_POWER, SparseSet
+from flint import arb, ctx, fmpq
+
+from farfield.formula import Formula, FormulaError, Node, number, parse, tree
+from farfield.formula.spelling import Sentence, join, say
+from farfield.formula.tree import T
 
 BOUNDS = ("upper", "lower", "mean")
-KINDS = (*BOUNDS, "finite", "sum", "part", "classes", "sparse")
+KINDS = (*BOUNDS, "finite", "sum", "part", "classes")
 MAX_TEXT = 4000  # characters of one number
 MAX_DEPTH = 8
 MAX_MODULUS = 64
 MAX_NESTING = 4
+_B, _Q = tree.apply("b"), tree.apply("q")
 
 
 @dataclass(frozen=True)
@@ -119,27 +121,7 @@ class ClassesClaim:
         return {"claim": "classes", "modulus": self.modulus, "classes": classes}
 
 
-@dataclass(frozen=True)
-class SparseClaim:
-    """The distances of a sparse set, and all others; None where nothing is claimed."""
-
-    where: SparseSet
-    on: Certificate | None
-    off: Certificate | None
-
-    @property
-    def proves(self) -> str:
-        """Divergence if one of the two diverges, otherwise convergence of both."""
-        return "diverges" if any(c is not None and c.proves == "diverges" for c in (self.on, self.off)) else "converges"
-
-    def json(self) -> dict[str, Any]:
-        """The certificate as plain data."""
-        parts = {"on": self.on, "off": self.off}
-        numbers = {"base": self.where.base, "power": self.where.power, "shift": self.where.shift}
-        return {"claim": "sparse", **numbers, **{k: None if c is None else c.json() for k, c in parts.items()}}
-
-
-Certificate = Claim | SumClaim | PartClaim | ClassesClaim | SparseClaim
+Certificate = Claim | SumClaim | PartClaim | ClassesClaim
 
 
 # ---------------------------------------------------------------------------------------------------- reading
@@ -165,12 +147,6 @@ def read(data: Any, nesting: int = 0) -> Certificate:
         if len(classes) != modulus:
             raise ValueError(f"a certificate with the modulus {modulus} has as many classes, not {len(classes)}")
         return ClassesClaim(modulus, tuple(None if c is None else read(c, nesting + 1) for c in classes))
-    if kind == "sparse":
-        base, power = _whole(data, "base", 0, MAX_BASE), _whole(data, "power", 0, MAX_POWER)
-        if (base < 2) == (power < 2) or base == 1 or power == 1:
-            raise ValueError("a sparse certificate has a base of 2 or more and the power 0, or the other way round")
-        parts = [None if (c := _entry(data, key)) is None else read(c, nesting + 1) for key in ("on", "off")]
-        return SparseClaim(SparseSet(base, power, _whole(data, "shift", 0, MAX_BASE)), *parts)
     return _read_claim(kind, data)
 
 
@@ -231,3 +207,70 @@ def read_place(value: Any) -> Place:
     if not inner.isascii() or not inner.isdigit():
         raise ValueError(f"'from' of a certificate is an integer or exp(...) of one, not {str(value)[:60]!r}")
     return Place(int(inner), nesting)
+
+
+# ---------------------------------------------------------------------------------------------------- in words
+def wording(certificate: Certificate | Any) -> Sentence:
+    """The claim, such as "b(t) <= 3.2*t**-1.5 for all t >= 17"; of several claims, each with what it is about."""
+    claim = read(certificate)
+    if isinstance(claim, Claim):
+        return _claim(claim)
+    if isinstance(claim, SumClaim):
+        parts = [say(f"summand {i + 1}: ", wording(c)) for i, c in enumerate(claim.parts)]
+    elif isinstance(claim, PartClaim):
+        parts = [say(f"summand {claim.index + 1}: ", wording(claim.part))]
+    else:
+        classes = [(_residue(claim.modulus, r), c) for r, c in enumerate(claim.classes)]
+        parts = [say(residue, ": ", wording(c)) for residue, c in classes if c is not None]
+    return join(parts, "; ")
+
+
+def _residue(modulus: int, r: int) -> Node:
+    return tree.relation(T, "=", tree.total([tree.product([number(modulus), tree.name("n")]), number(r)]))
+
+
+def _claim(claim: Claim) -> Sentence:
+    then = say(" for all ", tree.relation(T, ">=", _start(claim.start)))
+    if claim.kind == "finite":
+        return say(tree.relation(_B, "=", tree.ZERO), then)
+    sign = "<=" if claim.kind == "upper" else ">="
+    if claim.factor is None:
+        return say(tree.relation(_B, sign, _bound(claim, tree.ONE)), then)
+    factor = tree.relation(_Q, "=", claim.factor.node)
+    bound = tree.relation(_B, sign, _bound(claim, _Q))
+    return say(bound, then, ", where ", factor, " has the mean value ", number(claim.mean))
+
+
+def _start(place: Place) -> Node:
+    node = number(place.whole)
+    for _ in range(place.nesting):
+        node = tree.call("exp", node)
+    return node
+
+
+def _bound(claim: Claim, factor: Node) -> Node:
+    constant = _constant(claim.ln_constant, claim.kind == "upper")
+    if claim.depth == 0:
+        scale = [] if claim.exponent == 0 else [tree.power(T, number(-claim.exponent))]
+        return tree.product([factor, constant, *scale])
+    levels = [T]
+    for _ in range(claim.depth):
+        levels.append(tree.call("log", levels[-1]))
+    last = [] if claim.exponent == 0 else [tree.power(levels[-1], number(claim.exponent))]
+    return tree.quotient(tree.product([factor, constant]), tree.product([*levels[:-1], *last]))
+
+
+def _constant(logarithm: Fraction, up: bool) -> Node:
+    """exp(logarithm) with three digits, rounded up or down; left as exp(...) where it is far from 1."""
+    if logarithm == 0:
+        return tree.ONE
+    if abs(logarithm) > 60:
+        tenths = logarithm * 10
+        rounded = -((-tenths.numerator) // tenths.denominator) if up else tenths.numerator // tenths.denominator
+        return tree.call("exp", number(Fraction(rounded, 10)))
+    with ctx.workprec(256):
+        value = arb(fmpq(logarithm.numerator, logarithm.denominator)).exp()
+        tens = int((value.log() / arb(10).log()).floor().mid().unique_fmpz() or 0) - 2
+        scaled = value / arb(10) ** tens
+        edge = scaled.upper().ceil() if up else scaled.lower().floor()
+        return number(Fraction(int(edge.unique_fmpz() or 0)) * Fraction(10) ** tens)

@@ -1,7 +1,5 @@
-"""Sums of monomials that enclose a function on a whole domain of distances, and their arithmetic.
+"""The arithmetic of expansions: sums of monomials that enclose a function on a whole domain of distances.
 
-An expansion c_1 m_1 + c_2 m_2 + ... (the largest monomial first) holds a function f on a domain if for every distance
-there are numbers k_i in c_i with f = k_1 m_1 + k_2 m_2 + ...; a coefficient c is an exact constant or an interval.
 Nothing is ever left out: what a power series would cut off stays in an interval. So an expansion is a proof about all
 distances of the domain, and exact cancellation is exact.
 """
@@ -12,23 +10,43 @@ from collections.abc import Callable, Iterator
 
 from flint import arb, fmpq
 
-from farfield.theory.checker import constants
-from farfield.theory.checker.constants import MINUS, ONE, ZERO, Constant, UnknownError, ball, rational, sign
-from farfield.theory.checker.intervals import FROM_ZERO_TO_ONE, UNIT_WAVE, Interval, exactly, span
-from farfield.theory.checker.monomials import UNIT, Domain, Monomial, as_key, as_monomial, compare, raised, times
+from farfield.theory.budget import Effort
+from farfield.theory.checker.monomials import (
+    UNIT,
+    Coefficient,
+    Domain,
+    Expansion,
+    Monomial,
+    as_key,
+    as_monomial,
+    compare,
+    raised,
+    times,
+)  # fmt: skip
+from farfield.theory.errors import UnknownError
+from farfield.theory.exact import constants
+from farfield.theory.exact.constants import (
+    MINUS,
+    ONE,
+    ZERO,
+    Constant,
+    ball,
+    rational,
+    sign,
+)
+from farfield.theory.exact.intervals import FROM_ZERO_TO_ONE, INFINITY, NEAR_ONE, UNIT_WAVE, Interval, exactly, span
+from farfield.theory.exact.regions import OpenSignError
+from farfield.theory.exact.spreads import Spread
 
 MAX_EXACT = 24  # terms of a coefficient that stays exact
-Coefficient = Constant | Interval
-Expansion = tuple[tuple[Monomial, Coefficient], ...]
 NULL: Expansion = ()
-_NARROW = arb((1, -20))
 
 
 def interval(c: Coefficient) -> Interval:
     """A coefficient as an interval."""
-    if isinstance(c, Interval):
+    if not isinstance(c, Constant):
         return c
-    return span(ball(c))
+    return span(ball(c)) if c.region is None else Spread.of(c)
 
 
 def _plus(c: Coefficient, d: Coefficient) -> Coefficient:
@@ -44,9 +62,7 @@ def _by(c: Coefficient, d: Coefficient) -> Coefficient:
 
 
 def _vanishes(c: Coefficient) -> bool:
-    if isinstance(c, Constant):
-        return sign(c) == 0
-    return bool(c.low.is_zero() and c.high.is_zero())
+    return constants.is_zero(c) if isinstance(c, Constant) else c.is_zero
 
 
 def constant(c: Coefficient) -> Expansion:
@@ -66,7 +82,10 @@ def _merged(f: Expansion, g: Expansion) -> Expansion:
     out: list[tuple[Monomial, Coefficient]] = []
     i = j = 0
     while i < len(f) and j < len(g):
-        order = compare(f[i][0], g[j][0])
+        try:
+            order = compare(f[i][0], g[j][0])
+        except OpenSignError as error:
+            return _with_small_rest(out, (*f[i:], *g[j:]), error)
         if order > 0:
             out.append(f[i])
             i += 1
@@ -81,11 +100,28 @@ def _merged(f: Expansion, g: Expansion) -> Expansion:
     return (*out, *f[i:], *g[j:])
 
 
+def _with_small_rest(terms: list[tuple[Monomial, Coefficient]], rest: Expansion, error: OpenSignError) -> Expansion:
+    """Terms in order, and a rest whose order depends on parameters: for large distances it is a small part of one."""
+    for k in range(len(terms) - 1, -1, -1):
+        m, c = terms[k]
+        try:
+            if all(compare(m, n) > 0 for n, _ in rest) and not interval(c).contains_zero():
+                nearest = c if isinstance(c, Constant) else c.ends[0] if c.positive else c.ends[1]
+                small = scale((*terms[k + 1 :], *rest), raised(m, MINUS), constants.inverse(nearest))
+                error.region.require_small(small)
+                error.region.postpone(error)
+                return (*terms[:k], (m, interval(c) * NEAR_ONE))
+        except OpenSignError:
+            continue
+    raise error
+
+
 def scale(f: Expansion, m: Monomial, c: Coefficient) -> Expansion:
     """f times one term."""
     if _vanishes(c):
         return NULL
-    return tuple((times(m, n), _by(c, d)) for n, d in f)
+    scaled = ((times(m, n), _by(c, d)) for n, d in f)
+    return tuple((n, d) for n, d in scaled if not (isinstance(d, Constant) and d.region is not None and _vanishes(d)))
 
 
 def negative(f: Expansion) -> Expansion:
@@ -119,21 +155,13 @@ def at_least(f: Expansion, g: Expansion) -> Expansion:
     mixed: list[tuple[Monomial, Coefficient]] = []
     for m, c, d in _pairs(f, g):
         low, other = interval(c), interval(d)
-        mixed.append((m, c if _same(c, d) else Interval(low.low, low.high.max(other.high))))
+        mixed.append((m, c if _same(c, d) else low.up_to(other)))
     return tuple((m, c) for m, c in mixed if not _vanishes(c))
-
-
-def rational_end(x: arb) -> Constant:
-    """The end of an interval as an exact number."""
-    if not x.is_finite():
-        raise UnknownError("a part without a bound")
-    man, exponent = x.man_exp()
-    return rational(fmpq(man) * fmpq(2) ** int(exponent))
 
 
 def above(f: Expansion) -> Expansion:
     """An upper bound without wide coefficients."""
-    ends = ((m, Interval(c.high, c.high) if isinstance(c, Interval) else c) for m, c in f)
+    ends = ((m, c if isinstance(c, Constant) else c.top) for m, c in f)
     return tuple((m, c) for m, c in ends if not _vanishes(c))
 
 
@@ -145,19 +173,17 @@ def below(f: Expansion) -> Expansion:
 def is_wide(f: Expansion) -> bool:
     """Whether the first coefficient says little more than its size."""
     c = f[0][1]
-    return isinstance(c, Interval) and not c.high - c.low < abs(c.high) * _NARROW
+    return not isinstance(c, Constant) and not c.is_narrow
 
 
-class Effort:
-    """How many products of terms one examination may still cost, so that its answer does not depend on a clock."""
-
-    def __init__(self, left: int = 40_000):
-        self.left = left
-
-    def spend(self, products: int) -> None:
-        self.left -= products
-        if self.left < 0:
-            raise UnknownError("the proof takes too long")
+def sign_of_terms(f: Expansion) -> int | None:
+    """1 or -1 if all coefficients have this sign, or are 0 at times; None otherwise."""
+    parts = [interval(c) for _, c in f]
+    if all(c.not_negative for c in parts) and any(c.positive for c in parts):
+        return 1
+    if all(c.not_positive for c in parts) and any(c.negative for c in parts):
+        return -1
+    return None
 
 
 class Calculus:
@@ -190,21 +216,16 @@ class Calculus:
         if not f:
             return 0
         lead = self.lead_range(f)
-        if lead.low > 0 or lead.high < 0:
-            return 1 if lead.low > 0 else -1
+        if lead.positive or lead.negative:
+            return 1 if lead.positive else -1
         whole = self.terms_range(f)
-        if whole.low > 0 or whole.high < 0:
-            return 1 if whole.low > 0 else -1
-        parts = [interval(c) for _, c in f]
-        if all(c.low >= 0 for c in parts) and any(c.low > 0 for c in parts):
-            return 1
-        if all(c.high <= 0 for c in parts) and any(c.high < 0 for c in parts):
-            return -1
-        return None
+        if whole.positive or whole.negative:
+            return 1 if whole.positive else -1
+        return sign_of_terms(f)
 
     def never_negative(self, f: Expansion) -> bool:
         """Whether f >= 0 on the whole domain."""
-        return self.sign(f) in (0, 1) or bool(self.lead_range(f).low >= 0) or bool(self.terms_range(f).low >= 0)
+        return self.sign(f) in (0, 1) or self.lead_range(f).not_negative or self.terms_range(f).not_negative
 
     # -------------------------------------------------------------------------------------------- products and powers
     def tidy(self, f: Expansion) -> Expansion:
@@ -227,12 +248,12 @@ class Calculus:
     def _split(self, f: Expansion) -> tuple[Monomial, Coefficient, Expansion, Interval]:
         """(m, c, d, range of 1 + d) with f = c m (1 + d) > 0 and d a sum of monomials that fall."""
         m, c = f[0]
-        if not (interval(c).low > 0 or (isinstance(c, Constant) and sign(c) > 0)):
+        if not (interval(c).positive or (isinstance(c, Constant) and sign(c) > 0)):
             raise UnknownError("the sign of a part")
         inverted: Coefficient = constants.inverse(c) if isinstance(c, Constant) else c.inverse()
         d = scale(f[1:], raised(m, MINUS), inverted)
         near_one = exactly(1) + self.range(d)
-        if not near_one.low > 0:
+        if not near_one.positive:
             raise UnknownError("the sign of a sum")
         return m, c, d, near_one
 
@@ -311,10 +332,13 @@ class Calculus:
                 result = result * (e - rational(i)) * rational(fmpq(1, i + 1))
             return result
 
-        rest = (interval(e - rational(self.order)) * near_one.union(exactly(1)).log()).exp()
-        whole = (interval(e) * near_one.log()).exp()
-        series = self.power_series(d, binomial, interval(binomial(self.order)) * rest, whole)
+        rest = self.near_power(d, near_one.union(exactly(1)), e - rational(self.order))
+        series = self.power_series(d, binomial, interval(binomial(self.order)) * rest, self.near_power(d, near_one, e))
         return self.tidy(scale(series, raised(m, e), lead))
+
+    def near_power(self, d: Expansion, near_one: Interval, e: Constant) -> Interval:
+        """The range of (1 + d)**e, where 1 + d lies in an interval."""
+        return (interval(e) * near_one.log()).exp()
 
     def _whole_power(self, f: Expansion, n: int) -> Expansion:
         if n < 0:
@@ -358,10 +382,10 @@ class Calculus:
         for m, c in f:
             order = compare(m, UNIT)
             if order > 0:
-                if isinstance(c, Interval):
-                    lead, c = _by(lead, FROM_ZERO_TO_ONE), rational_end(c.high)
-                    if sign(c) == 0:
-                        continue
+                if not isinstance(c, Constant):
+                    lead, c = _by(lead, FROM_ZERO_TO_ONE), c.ends[1]
+                if _vanishes(c):
+                    continue
                 grown = times(grown, Monomial(((as_key(m), c),)))
             elif order == 0:
                 lead = _by(lead, constants.exp(c) if isinstance(c, Constant) else c.exp())
@@ -380,10 +404,12 @@ class Calculus:
         """sin or cos of f; the distance is a whole number."""
         turned = _without_full_turns(f)
         if turned and compare(turned[0][0], UNIT) > 0:
+            if isinstance(turned[0][1], Constant):
+                sign(turned[0][1])  # with parameters: a frequency of 0 is a case of its own
             value = self.range(turned).wave(name)
             return constant(value)
         still = turned[0][1] if turned and turned[0][0] == UNIT else ZERO
-        if isinstance(still, Interval):
+        if not isinstance(still, Constant):
             return constant(self.range(turned).wave(name))
         d = turned[1:] if turned and turned[0][0] == UNIT else turned
         values = constants.sin(still), constants.cos(still)
@@ -414,11 +440,12 @@ class Calculus:
 
     def _near(self, f: Expansion) -> list[int]:
         """Whole numbers that may be the floor of f everywhere."""
-        low = self.range(f).low
+        near = self.range(f)
+        low = near.low if type(near) is Interval else INFINITY
         if not low.is_finite() or abs(low) > 10**6:
             return []
-        near = int(low.floor().lower().unique_fmpz())
-        return [near, near + 1]
+        first = int(low.floor().lower().fmpz())
+        return [first, first + 1]
 
     def abs(self, f: Expansion) -> Expansion:
         """The absolute value."""
@@ -441,7 +468,7 @@ class Calculus:
         if known is not None:
             return (f, g)[known]
         first = interval(add(f, negative(g))[0][1])
-        return at_least(f, g) if first.low + first.high >= 0 else at_least(g, f)
+        return at_least(f, g) if first.leans_up else at_least(g, f)
 
 
 def _without_full_turns(f: Expansion) -> Expansion:

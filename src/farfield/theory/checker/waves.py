@@ -8,22 +8,28 @@ from __future__ import annotations
 
 from flint import fmpq
 
-from farfield.formula import Node
-from farfield.theory.checker import constants
-from farfield.theory.checker.constants import MINUS, ONE, ZERO, Constant, UnknownError, rational, sign
+from farfield.formula import Node, index_range, number
+from farfield.formula.tree import substitute
+from farfield.theory.checker.evaluation import Evaluator
 from farfield.theory.checker.expansions import Calculus
 from farfield.theory.checker.monomials import UNIT, Domain, T, exponentials
-from farfield.theory.checker.readings import Reading
+from farfield.theory.errors import UnknownError
+from farfield.theory.exact import constants
+from farfield.theory.exact.constants import MINUS, ONE, ZERO, Constant, rational, sign
 
 MAX_WAVES = 400
 Waves = dict[tuple[Constant, Constant], Constant]  # (w, p) -> amplitude of cos(w t + p)
 
 
+def polynomial(node: Node) -> Waves:
+    """A trigonometric polynomial as a sum of waves; UnknownError if it is none."""
+    return _waves(node, Evaluator(Calculus(Domain(exponentials(3, 0), None), 2, 8)))
+
+
 def mean_value(node: Node) -> Constant:
     """The mean over the integers of a trigonometric polynomial, exactly; UnknownError if it is none."""
-    reading = Reading(Calculus(Domain(exponentials(3, 0), None), 2, 8))
     total = ZERO
-    for (frequency, phase), amplitude in _waves(node, reading).items():
+    for (frequency, phase), amplitude in polynomial(node).items():
         if _is_full_turn(frequency):
             total = total + amplitude * constants.cos(phase)
     return total
@@ -41,13 +47,13 @@ def _is_full_turn(frequency: Constant) -> bool:
     raise UnknownError("a frequency that may be a multiple of 2 pi")
 
 
-def _waves(node: Node, reading: Reading) -> Waves:
+def _waves(node: Node, evaluator: Evaluator) -> Waves:
     if "t" not in node.free():
-        f = reading.value(node)
+        f = evaluator.value(node)
         return {(ZERO, ZERO): _exact(f[0][1])} if f else {}
     if node.op in ("sin", "cos"):
         frequency = phase = ZERO
-        for m, c in reading.value(node.args[0]):
+        for m, c in evaluator.value(node.args[0]):
             if m == T:
                 frequency = _exact(c)
             elif m == UNIT:
@@ -56,19 +62,24 @@ def _waves(node: Node, reading: Reading) -> Waves:
                 raise UnknownError("a wave whose phase is not linear in t")
         return {(frequency, phase - constants.pi() * rational(fmpq(1, 2)) if node.op == "sin" else phase): ONE}
     if node.op in ("+", "-"):
-        left, right = (_waves(a, reading) for a in node.args)
+        left, right = (_waves(a, evaluator) for a in node.args)
         return _added(left, right if node.op == "+" else _product(right, {(ZERO, ZERO): MINUS}))
+    if node.op == "sum":
+        total: Waves = {}
+        for j in index_range(node) or ():
+            total = _added(total, _waves(substitute(node.args[0], {str(node.value): number(j)}), evaluator))
+        return total
     if node.op == "neg":
-        return _product(_waves(node.args[0], reading), {(ZERO, ZERO): MINUS})
+        return _product(_waves(node.args[0], evaluator), {(ZERO, ZERO): MINUS})
     if node.op == "*":
-        return _product(*(_waves(a, reading) for a in node.args))
+        return _product(*(_waves(a, evaluator) for a in node.args))
     if node.op == "/" and "t" not in node.args[1].free():
-        by = _waves(node.args[1], reading).get((ZERO, ZERO), ZERO)
-        return _product(_waves(node.args[0], reading), {(ZERO, ZERO): constants.inverse(by)})
+        by = _waves(node.args[1], evaluator).get((ZERO, ZERO), ZERO)
+        return _product(_waves(node.args[0], evaluator), {(ZERO, ZERO): constants.inverse(by)})
     if node.op == "**" and "t" not in node.args[1].free():
-        e = _waves(node.args[1], reading).get((ZERO, ZERO), ZERO).rational
+        e = _waves(node.args[1], evaluator).get((ZERO, ZERO), ZERO).rational
         if e is not None and e.q == 1 and 1 <= e <= 16:
-            base = power = _waves(node.args[0], reading)
+            base = power = _waves(node.args[0], evaluator)
             for _ in range(int(e.p) - 1):
                 power = _product(power, base)
             return power

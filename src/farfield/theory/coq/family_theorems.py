@@ -12,7 +12,7 @@ from functools import cache
 
 from farfield.formula import Formula, Node, parse
 from farfield.formula.algebras import exact_value
-from farfield.theory.coq.terms import ATOM, Term, coq_name
+from farfield.theory.coq.terms import atom, coq_name, spell, weight
 from farfield.theory.errors import OutsideCoqError
 
 ALL = "for every"  # the rest of the condition is the domains of the open parameters
@@ -90,7 +90,7 @@ FAMILIES = (
     )),
     FamilyTheorem("where(t < w*d, where(t - d*floor(t/d) < 1, 0, -inf), -inf)", {"w": "{w} >= 1", "d": "{d} >= 1"},
            (Case(_CONVERGES, _SUM, "dilated_window_converges {w} {d}"),)),
-    FamilyTheorem("-k*floor(t*(1/m))", {"k": "{k} > 0", "m": "{m} >= 1"},
+    FamilyTheorem("-k*floor(t/m)", {"k": "{k} > 0", "m": "{m} >= 1"},
            (Case(_CONVERGES, _SUM, "segments_converge {k} {m}", ("0 < {k}", "1 <= {m}")),)),
     FamilyTheorem("m*exp(-g*t)", {"m": "{m} > 0", "g": "{g} > 0"},
            (Case(_DIVERGES, _NO_SUM, "shrinking_diverges {m} {g}", ("0 < {m}",)),)),
@@ -126,30 +126,23 @@ def family_theorem(formula: Formula, condition: str, start: int) -> tuple[str, s
 
 
 def _theorem(family: FamilyTheorem, case: Case, matched: Mapping[str, Node]) -> tuple[str, str]:
-    names = {p: _spelled(node) for p, node in matched.items()}
+    names = {p: coq_name(str(node.value)) if node.op == "name" else atom(node) for p, node in matched.items()}
     opened = [coq_name(str(node.value)) for node in matched.values() if node.op == "name"]
     variables = f"({' '.join(opened)} : R)"
     if family.weight is None:
-        weight = Term(names).weight(_pattern(family.pattern))[0]
+        text = spell(weight(_pattern(family.pattern)), names)[0]
     else:
         waves = exact_value(matched["d"], {})
         names["m"] = "m" if waves is None else str(waves / 2)
         variables += " (m : nat)" if waves is None else ""
-        weight = family.weight.format(**names)
+        text = family.weight.format(**names)
     hypotheses = [h.format(**names) for h in case.hypotheses]
     shown = [h for h in hypotheses if not set(opened).isdisjoint(h.split())]
-    claim = case.claim.format(series=f"(fun t : nat => {weight})", **names)
+    claim = case.claim.format(series=f"(fun t : nat => {text})", **names)
     claim = f"({claim})" if shown and "<->" in claim else claim
     lemma = " ".join([case.lemma.format(**names), *("_" for _ in hypotheses)])
     proof = f"Proof. intros. refine ({lemma}){'; side' if hypotheses else ''}. Qed."
     return f"Theorem sum : forall {variables}, {''.join(f'{h} -> ' for h in shown)}{claim}.", proof
-
-
-def _spelled(node: Node) -> str:
-    if node.op == "name":
-        return coq_name(str(node.value))
-    text, level = Term().spell(node)
-    return text if level == ATOM else f"({text})"
 
 
 def _said(family: FamilyTheorem, case: Case, matched: Mapping[str, Node]) -> str:

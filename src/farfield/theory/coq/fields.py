@@ -13,18 +13,18 @@ from math import isqrt
 
 from flint import arb, ctx
 
-from farfield.formula import Formula, Node, build
+from farfield.formula import Formula, Node, tree
 from farfield.formula.algebras import ball_value, exact_value
-from farfield.theory.coq.affine import line_of
-from farfield.theory.coq.terms import ATOM, Term, nat, rational, weight_term, wrapped
+from farfield.theory.coq.certificates import line_of
+from farfield.theory.coq.terms import atom, nat, rational, weight_term, wrap
 from farfield.theory.errors import OutsideCoqError
-from farfield.theory.exact.signs import ball
+from farfield.theory.exact.constants import ball
 
 MOST_DIGITS = 100  # of a receptive field
 TERMS = (30, 100, 300, 1000, 3000)  # that Coq may add up
 MOST_TERMS = 4096
 POWERS = 12  # of 1/t in the tail of type 1; proofs/QuadraticTrf.v says the same
-ZERO = build.ZERO
+ZERO = tree.ZERO
 Bounds = tuple[arb, arb]
 Tactic = Callable[[Fraction, int], str | None]  # for an epsilon and its field; None where the proof would not succeed
 
@@ -32,15 +32,15 @@ Tactic = Callable[[Fraction, int], str | None]  # for an epsilon and its field; 
 def fields_block(formula: Formula, fields: Iterable[tuple[Fraction, int]], start: int) -> str:
     """The weight and its receptive fields, without a verdict."""
     theorems = field_theorems(formula, fields, start)
-    return f"(* {formula.text()} *)\n{wrapped(f'Definition b (t : nat) : R := {weight_term(formula)}.')}\n{theorems}"
+    return f"(* {formula.text()} *)\n{wrap(f'Definition b (t : nat) : R := {weight_term(formula)}.')}\n{theorems}"
 
 
 def field_theorems(formula: Formula, fields: Iterable[tuple[Fraction, int]], start: int) -> str:
     """One theorem for each epsilon and its receptive field, about the weight `b` that stands before them."""
     if start:
         raise OutsideCoqError("a receptive field is proven in Coq for sums that start at t = 0")
-    if formula.is_class:
-        raise OutsideCoqError("the receptive field of a class of biases is not written for Coq")
+    if formula.is_bounded_family:
+        raise OutsideCoqError("the receptive field of a bounded family is not written for Coq")
     tactic, sentences = _tactic(formula), []
     for i, (epsilon, tokens) in enumerate(fields, 1):
         if len(str(tokens)) > MOST_DIGITS:
@@ -82,15 +82,6 @@ def _scaled_log(node: Node) -> tuple[Fraction, Node] | None:
     return None
 
 
-def _term(node: Node) -> str:
-    text, level = Term().spell(node)
-    return text if level == ATOM else f"({text})"
-
-
-def _real(value: Fraction) -> str:
-    return _term(build.fraction(value))
-
-
 def _q(value: Fraction) -> str:
     return f"{rational(value)}%Q"
 
@@ -104,7 +95,7 @@ def _alibi(node: Node) -> Tactic | None:
     line = line_of(node)
     if line is None or exact_value(line[0], {}) != 0:
         return None
-    slope = build.negative(line[1])
+    slope = tree.negative(line[1])
 
     def tactic(epsilon: Fraction, n: int) -> str | None:
         bits = _bits(n)
@@ -112,13 +103,13 @@ def _alibi(node: Node) -> Tactic | None:
             k = ball_value(slope, {})
             if not ((-k * n).exp() < ball(epsilon) and (-k * (n - 1)).exp() >= ball(epsilon)):
                 return None
-        return f"field_of_alibi {_term(slope)} {bits}%positive"
+        return f"field_of_alibi {atom(slope)} {bits}%positive"
 
     return tactic
 
 
 def _window(node: Node) -> Tactic | None:
-    if node.op != "where" or node.args[0] != build.name("t") or node.value not in ("<", "<="):
+    if node.op != "where" or node.args[0] != tree.name("t") or node.value not in ("<", "<="):
         return None
     edge = node.args[1].value if node.args[1].op == "number" else None
     whole = isinstance(edge, Fraction) and edge.denominator == 1
@@ -131,7 +122,7 @@ def _power_law(node: Node) -> Tactic | None:
     if scaled is None or line is None:
         return None
     p, (c, d) = scaled[0], line
-    ratio = exact_value(build.quotient(c, d), {}) if d != ZERO else None
+    ratio = exact_value(tree.quotient(c, d), {}) if d != ZERO else None
     if p <= 1 or ratio is None or ratio <= 0:
         return None
 
@@ -140,7 +131,7 @@ def _power_law(node: Node) -> Tactic | None:
 
     def tactic(epsilon: Fraction, n: int) -> str | None:
         terms = _enough(term, lambda j: _power_tail(p, j + ratio - Fraction(1, 2)), 1, epsilon, n)
-        numbers = f"{_real(p)} {_term(c)} {_term(d)} {_q(p)} {_q(ratio)}"
+        numbers = f"{atom(tree.fraction(p))} {atom(c)} {atom(d)} {_q(p)} {_q(ratio)}"
         return None if terms is None else f"field_of_power {numbers} {nat(terms)} {_bits(n)}%positive"
 
     return tactic
@@ -188,7 +179,7 @@ def _type1(node: Node) -> Tactic | None:
         terms = _enough(lambda t: 1 / ball(t * t + c2), lambda j: _quadratic_tail(c2, j), first, epsilon, n)
         if terms is None:
             return None
-        return f"field_of_type1 {_term(k)} {_q(c2)} {first}%Z {nat(terms)} {_bits(n)}%positive"
+        return f"field_of_type1 {atom(k)} {_q(c2)} {first}%Z {nat(terms)} {_bits(n)}%positive"
 
     return tactic
 

@@ -1,23 +1,27 @@
 """A formula as a term of Coq: what `proofs/Formula.v` reads back into a formula of its own.
 
-The distance is `INR t`. `power` is the language's `**`, with 0**p = 0; a whole exponent is `^`. A sum is written out.
+The distance is `INR t`. `power` is the language's `**` of what is not negative, with 0**p = 0 and 0**0 = 1; a whole
+exponent is `^`. A sum is written out.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
-from farfield.formula import Formula, FormulaError, Node, index_range, number
+from flint import arb
+
+from farfield.formula import Formula, FormulaError, Node, index_range, number, tree
 from farfield.formula.algebras import exact_value, float_value
-from farfield.formula.functions import reading
+from farfield.formula.functions import is_whole, rule_table
+from farfield.formula.spelling import ATOM, CALL, OPEN, POWER, SUM, TERM, UNARY, Rendering, Rule
 from farfield.formula.tree import substitute
-from farfield.theory.errors import OutsideCoqError
+from farfield.theory.errors import OutsideCoqError, UnknownError
+from farfield.theory.exact.intervals import INFINITY, Interval, range_of
 
-SUM, TERM, UNARY, POWER, CALL, ATOM = range(6)  # how tightly a spelling holds together
-Spelling = tuple[str, int]
 MAX_CHARACTERS = 60_000  # of one term
 _CLEAN = {*"acdefghijklmnopqrsuvwxyz", "near", "far"}  # names that hide nothing of the library
 
@@ -25,19 +29,6 @@ _CLEAN = {*"acdefghijklmnopqrsuvwxyz", "near", "far"}  # names that hide nothing
 def coq_name(name: str) -> str:
     """A parameter as an identifier of Coq that is neither a keyword nor a name of the library."""
     return name if name in _CLEAN else f"{name}'"
-
-
-def fraction(value: Fraction) -> Spelling:
-    """An exact number of the real line."""
-    if value < 0:
-        return f"- {_wrap(fraction(-value), UNARY)}", UNARY
-    if value.denominator == 1:
-        return str(value.numerator), ATOM
-    return f"{value.numerator} / {value.denominator}", TERM
-
-
-def _wrap(part: Spelling, level: int) -> str:
-    return part[0] if part[1] >= level else f"({part[0]})"
 
 
 def rational(value: Fraction) -> str:
@@ -50,115 +41,110 @@ def nat(n: int) -> str:
     return f"{n}%nat" if n <= 100 else f"(Z.to_nat {n})"
 
 
-def wrapped(text: str) -> str:
+def wrap(text: str) -> str:
     """A sentence of Coq in lines of at most 120 characters where that is possible."""
     return textwrap.fill(text, 118, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-@dataclass
-class Term:
-    """The spelling of the parts of one formula."""
+# ---------------------------------------------------------------------------------------------------- the rendering
+def fraction(value: Fraction) -> tuple[str, int]:
+    """An exact number of the real line."""
+    if value < 0:
+        text, strength = fraction(-value)
+        return f"- {text if strength >= UNARY else f'({text})'}", UNARY
+    if value.denominator == 1:
+        return str(value.numerator), ATOM
+    return f"{value.numerator} / {value.denominator}", TERM
 
-    names: Mapping[str, str] = field(default_factory=dict)  # of open parameters
 
-    def spell(self, node: Node) -> Spelling:
-        """A part as text, with how tightly it holds together."""
-        if node.op == "number":
-            assert isinstance(node.value, Fraction)
-            return fraction(node.value)
-        if node.op == "name":
-            return ("INR t", CALL) if node.value == "t" else (self.names[str(node.value)], ATOM)
-        if node.op == "pi":
-            return "PI", ATOM
-        if node.op == "-inf":
-            raise OutsideCoqError("the bias -inf stands where it is not a branch of a sum of where(...)")
-        return _RULES[node.op](self, node)
+_CALLS = {
+    "exp": "exp", "log": "ln", "sqrt": "sqrt", "sin": "sin", "cos": "cos", "abs": "Rabs", "floor": "floor",
+}  # fmt: skip
+_RULES: dict[str, Rule[str]] = rule_table("Coq", {
+    "pi": Rule(ATOM, (), "PI"),
+    "+": Rule(SUM, (SUM, TERM), "$0 + $1"),
+    "-": Rule(SUM, (SUM, TERM), "$0 - $1"),
+    "*": Rule(TERM, (TERM, UNARY), "$0 * $1"),
+    "/": Rule(TERM, (TERM, UNARY), "$0 / $1"),
+    "neg": Rule(UNARY, (UNARY,), "- $0"),
+    **{f: Rule(CALL, (ATOM,), f"{function} $0") for f, function in _CALLS.items()},
+    **{f: Rule(CALL, (ATOM, ATOM), f"R{f} $0 $1") for f in ("min", "max", "power")},
+    "**": Rule(CALL, (ATOM, ATOM), "power $0 $1"),
+    "whole power": Rule(POWER, (ATOM,), lambda n, _: f"$0 ^ {n.value}"),
+    "inverse": Rule(UNARY, (), "/ ($0)"),
+    "where": Rule(OPEN, (ATOM, ATOM), lambda n, _: (
+        f"if {'Rlt_dec' if n.value == '<' else 'Rle_dec'} $0 $1 then $2 else $3")),
+}, ("pi", "where", "power", "whole power", "inverse"))  # fmt: skip
 
-    def weight(self, node: Node) -> Spelling:
-        """exp of a bias, with 0 for -inf."""
-        if all(n.op != "-inf" for n in node.walk()):
-            return f"exp {_wrap(self.spell(node), ATOM)}", CALL
-        if node.op == "-inf":
-            return "0", ATOM
-        if node.op == "where":
-            return self.choice(node, self.weight)
-        if node.op == "+":
-            left, right = (self.weight(part) for part in node.args)
-            return f"{_wrap(left, TERM)} * {_wrap(right, UNARY)}", TERM
-        if node.op == "-":
-            return self.weight(Node("+", (node.args[0], Node("neg", (node.args[1],)))))
-        return self.spell(node)
 
-    def choice(self, node: Node, read: Callable[[Node], Spelling]) -> Spelling:
-        """where(...) with its branches read in some way."""
-        left, right, yes, no = node.args
-        if node.value in (">", ">="):
-            left, right = right, left
-        test = "Rlt_dec" if node.value in ("<", ">") else "Rle_dec"
-        sides = " ".join(_wrap(self.spell(side), ATOM) for side in (left, right))
-        return f"if {test} {sides} then {read(yes)[0]} else {read(no)[0]}", SUM - 1
+def spell(node: Node, names: Mapping[str, str] | None = None) -> tuple[str, int]:
+    """An expression as text, with how tightly it holds together; open parameters by these names."""
 
-    def power(self, node: Node) -> Spelling:
-        """A power: ^ for a whole exponent, Rpower for a positive constant, `power` otherwise."""
-        base, exponent = node.args
-        exact = exact_value(exponent, {})
-        if exact is not None and exact.denominator == 1:
-            whole = f"{_wrap(self.spell(base), ATOM)} ^ {abs(exact.numerator)}"
-            return (whole, POWER) if exact >= 0 else (f"/ ({whole})", UNARY)
-        function = "Rpower" if not base.free() and float_value(base, {}) > 0 else "power"
-        return f"{function} {_wrap(self.spell(base), ATOM)} {_wrap(self.spell(exponent), ATOM)}", CALL
+    def name(word: str) -> tuple[str, int]:
+        return ("INR t", CALL) if word == "t" else ((names or {})[word], ATOM)
 
-    def sum(self, node: Node) -> Spelling:
-        """A sum with its terms written out."""
+    return Rendering(fraction, name, "($0)", _RULES).spell(_prepare(node))
+
+
+def atom(node: Node) -> str:
+    """An expression that may stand as an argument."""
+    text, strength = spell(node)
+    return text if strength == ATOM else f"({text})"
+
+
+def _prepare(node: Node) -> Node:
+    """The expression with sums written out, powers as Coq has them, and conditions with < or <=."""
+    if node.op == "-inf":
+        raise OutsideCoqError("the bias -inf stands where it is not a branch of a sum of where(...)")
+    if node.op == "sum":
         indices = index_range(node)
         if indices is None:
             raise OutsideCoqError("a sum whose number of terms is open has no term of its own in Coq")
-        terms = [self.spell(substitute(node.args[0], {str(node.value): number(j)})) for j in indices]
-        if not terms:
-            return "0", ATOM
-        text = " + ".join([_wrap(terms[0], SUM), *(_wrap(term, TERM) for term in terms[1:])])
-        return (text, SUM) if len(terms) > 1 else terms[0]
+        terms = [_prepare(substitute(node.args[0], {str(node.value): number(j)})) for j in indices]
+        return reduce(lambda total, term: Node("+", (total, term)), terms) if terms else tree.ZERO
+    args = tuple(_prepare(a) for a in node.args)
+    if node.op == "**":
+        return _power(*node.args, *args)
+    if node.op == "where" and node.value in (">", ">="):
+        return Node("where", (args[1], args[0], *args[2:]), "<" if node.value == ">" else "<=")
+    return replace(node, args=args)
 
 
-Rule = Callable[[Term, Node], Spelling]
+def _power(base: Node, exponent: Node, *prepared: Node) -> Node:
+    """A power: ^ for a whole exponent, Rpower for a positive constant, `power` otherwise."""
+    exact = exact_value(exponent, {})
+    if exact is not None and exact.denominator == 1:
+        power = Node("whole power", prepared[:1], str(abs(exact.numerator)))
+        return power if exact >= 0 else Node("inverse", (power,))
+    if not base.free() and float_value(base, {}) > 0:
+        return Node("power", prepared)
+    if is_whole(exponent) and not _is_never_negative(base):
+        raise OutsideCoqError("a power of something that may be negative has no term in Coq, unless it is constant")
+    return Node("**", prepared)
 
 
-def _infix(sign: str, level: int) -> Rule:
-    def rule(term: Term, node: Node) -> Spelling:
-        left, right = (term.spell(a) for a in node.args)
-        return f"{_wrap(left, level)} {sign} {_wrap(right, level + 1)}", level
-
-    return rule
-
-
-def _call(function: str) -> Rule:
-    return lambda term, node: (" ".join([function, *(_wrap(term.spell(a), ATOM) for a in node.args)]), CALL)
+def _is_never_negative(node: Node) -> bool:
+    """Whether a part is at least 0 at every distance."""
+    try:
+        return not node.free() - {"t"} and range_of(Formula(node), Interval(arb(0), INFINITY)).not_negative
+    except UnknownError:
+        return False
 
 
-def _not_in_coq(_: Term, node: Node) -> Spelling:
-    raise OutsideCoqError(f"the proofs in Coq know no {node.op}")
-
-
-_RULES: dict[str, Rule] = reading("Coq", {
-    "+": _infix("+", SUM),
-    "-": _infix("-", SUM),
-    "*": _infix("*", TERM),
-    "/": _infix("/", TERM),
-    "neg": lambda term, node: (f"- {_wrap(term.spell(node.args[0]), UNARY)}", UNARY),
-    "**": lambda term, node: term.power(node),
-    "exp": _call("exp"),
-    "log": _call("ln"),
-    "sqrt": _call("sqrt"),
-    "sin": _call("sin"),
-    "cos": _call("cos"),
-    "abs": _call("Rabs"),
-    "floor": _call("floor"),
-    **dict.fromkeys(("atan", "erf", "gamma"), _not_in_coq),
-    "min": _call("Rmin"),
-    "max": _call("Rmax"),
-    "where": lambda term, node: term.choice(node, term.spell),
-    "sum": lambda term, node: term.sum(node),
-}, ("where", "sum"))  # fmt: skip
+# ---------------------------------------------------------------------------------------------------- weights
+def weight(node: Node) -> Node:
+    """exp of a bias, with 0 for -inf."""
+    if all(n.op != "-inf" for n in node.walk()):
+        return Node("exp", (node,))
+    if node.op == "-inf":
+        return tree.ZERO
+    if node.op == "where":
+        return replace(node, args=(*node.args[:2], *map(weight, node.args[2:])))
+    if node.op == "+":
+        return Node("*", tuple(map(weight, node.args)))
+    if node.op == "-":
+        return weight(Node("+", (node.args[0], Node("neg", (node.args[1],)))))
+    return node
 
 
 def weight_term(formula: Formula) -> str:
@@ -166,7 +152,7 @@ def weight_term(formula: Formula) -> str:
     formula = formula.primitive
     names = {name: coq_name(name) for name in formula.parameters}
     try:
-        text = (Term(names).spell if formula.weight else Term(names).weight)(formula.node)[0]
+        text = spell(formula.node if formula.weight else weight(formula.node), names)[0]
     except RecursionError:
         raise OutsideCoqError("the formula is too deep for Coq") from None
     except FormulaError as error:

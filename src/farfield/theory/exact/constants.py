@@ -1,511 +1,592 @@
-"""Exact real constants: sums of products of known numbers, with rational coefficients and parameters kept as names.
+"""Exact real numbers: polynomials with rational coefficients in irrational atoms.
 
-A constant is a polynomial over *atoms*: pi, fractional powers of primes, logarithms of primes, exponentials, cosines,
-parameters, and whatever else is kept whole. Everything stays exact, so that 1.0000001 is not 1 and
-sqrt(2)*sqrt(3) - sqrt(6) is 0. Signs are proven in signs.py; whoever takes a root or a logarithm knows the sign.
+An atom is pi, a root, a logarithm, an exponential, a cosine, a sine or an inverse of such a number.
+What cancels in the polynomial is 0; otherwise a sign comes from a ball that misses 0. A ball that never misses 0 proves
+nothing, so the number is also shown to vanish: it is sorted by its transcendental atoms, and each algebraic coefficient
+U/L is compared with a bound below which no such number lies but 0. U is an algebraic integer; if all its conjugates are
+at most u, and it has at most D of them, then U = 0 or |U| >= u**(1 - D), since the product of the conjugates is an
+integer.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
-from flint import ctx, fmpz
+from flint import arb, ctx, fmpq, fmpz
 
-from farfield.formula import Node, build
-from farfield.theory.errors import UndecidedError, UndefinedError
+from farfield.theory.errors import UnknownError
 
-LONGEST = 1 << 20  # bits of an integer that is written out
-_FUNCTIONS = ("atan", "erf", "gamma")
-_KINDS = ("pi", "prime", "log prime", "exp", "cos", "sin", "abs", "sum", "log", "floor", "param", *_FUNCTIONS)
-_POSITIVE = {"pi", "prime", "log prime", "exp", "gamma"}
-_LARGEST_FACTORIAL = 200  # that is written out
+if TYPE_CHECKING:
+    from farfield.theory.exact.regions import Region
+
+MAX_TERMS = 60
+MAX_ATOMS = 20_000  # that are remembered
+MAX_BITS = 40_000  # of a ball that shows that a number vanishes
+MAX_POWER = 64  # of a sum that is multiplied out
+_SMALL = 10**6  # the largest denominator of a rational number that is recognised
+_PRIMES = 2000  # by how many primes a number is divided before its rest is kept whole
 
 
 class Atom:
-    """A number that is kept whole: its kind, and what it is made of.
+    """An irrational number that is kept whole: `kind` of the number `of`, with the `degree` of a root.
 
-    "pi"; "prime" p; "log prime" p; "exp", "cos", "sin", "abs", "log" (of the absolute value), "floor", "atan", "erf"
-    and "gamma" of a constant; "sum", a constant of several terms under a power; "param", a name.
+    An open parameter is an atom too, with its name; what is made of parameters belongs to their `region`, which knows
+    its sign.
     """
 
-    __slots__ = ("_hash", "_rank", "kind", "made_of")
+    __slots__ = ("algebraic", "degree", "kind", "name", "of", "region", "serial")
+    algebraic: bool
+    count = 0
 
-    def __init__(self, kind: str, made_of: Any = None):
-        self.kind, self.made_of = kind, made_of
-        self._hash = hash((kind, made_of))
-        self._rank: tuple[Any, ...] | None = None
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Atom) or self._hash != other._hash:
-            return False
-        return self.kind == other.kind and self.made_of == other.made_of
-
-    @property
-    def rank(self) -> tuple[Any, ...]:
-        """Where the atom stands in an order that does not depend on the run."""
-        if self._rank is None:
-            inside = self.made_of.rank if isinstance(self.made_of, Const) else self.made_of or 0
-            self._rank = (_KINDS.index(self.kind), inside)
-        return self._rank
-
-    @property
-    def parameters(self) -> frozenset[str]:
-        """The names that occur in it."""
-        if self.kind == "param":
-            return frozenset((self.made_of,))
-        return self.made_of.parameters if isinstance(self.made_of, Const) else frozenset()
+    def __init__(self, kind: str, of: Constant, degree: int, region: Region | None = None, name: str = ""):
+        self.kind, self.of, self.degree, self.name = kind, of, degree, name
+        self.region = of.region if region is None else region
+        inside = all(a.algebraic for m in of.terms for a, _ in m)
+        self.algebraic = kind == "turn" or (kind in ("root", "inverse") and inside)
+        Atom.count += 1
+        self.serial = Atom.count
 
 
-Monomial = tuple[tuple[Atom, Fraction], ...]
+Product = tuple[tuple[Atom, int], ...]  # atoms with whole powers, by serial number
 
 
-class Const:
-    """An exact constant; arithmetic returns exact constants."""
+class Constant:
+    """A sum of rational multiples of products of atoms."""
 
-    __slots__ = ("_hash", "_parameters", "_rank", "terms")
+    __slots__ = ("_hash", "terms")
 
-    def __init__(self, terms: dict[Monomial, Fraction]):
-        self.terms = {m: c for m, c in terms.items() if c}
-        self._hash = hash(frozenset(self.terms.items()))
-        self._rank: tuple[Any, ...] | None = None
-        self._parameters: frozenset[str] | None = None
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Const) and self._hash == other._hash and self.terms == other.terms
+    def __init__(self, terms: dict[Product, fmpq]):
+        if len(terms) > MAX_TERMS:
+            raise UnknownError("a constant has too many terms")
+        self.terms = terms
+        self._hash: int | None = None
 
     @property
-    def rational(self) -> Fraction | None:
-        """The value if it is plainly rational."""
+    def region(self) -> Region | None:
+        """Where the parameters in it live; None without parameters."""
+        return next((a.region for m in self.terms for a, _ in m if a.region is not None), None)
+
+    @property
+    def rational(self) -> fmpq | None:
+        """The number, if it is plainly rational."""
         if not self.terms:
-            return Fraction(0)
+            return _ZERO
         return self.terms.get(()) if len(self.terms) == 1 else None
 
     @property
-    def whole(self) -> int | None:
-        """The value if it is plainly a whole number."""
+    def fraction(self) -> Fraction | None:
+        """The number as a fraction, if it is plainly rational."""
         q = self.rational
-        return int(q) if q is not None and q.denominator == 1 else None
+        return None if q is None else Fraction(int(q.p), int(q.q))
 
     @property
-    def rank(self) -> tuple[Any, ...]:
-        """Where the constant stands in an order that does not depend on the run."""
-        if self._rank is None:
-            ranks = ((tuple((a.rank, e) for a, e in m), q) for m, q in self.terms.items())
-            self._rank = tuple(sorted(ranks))
-        return self._rank
+    def whole(self) -> int | None:
+        """The number, if it is plainly a whole one."""
+        q = self.rational
+        return int(q.p) if q is not None and q.q == 1 else None
 
-    @property
-    def parameters(self) -> frozenset[str]:
-        """The names that occur anywhere in it."""
-        if self._parameters is None:
-            self._parameters = frozenset().union(*(a.parameters for m in self.terms for a, _ in m))
-        return self._parameters
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset((tuple((a.serial, e) for a, e in m), q.p, q.q) for m, q in self.terms.items()))
+        return self._hash
 
-    def __add__(self, other: Const | Fraction | int) -> Const:
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and self.terms == other.terms
+
+    def __add__(self, other: Constant | Rational) -> Constant:
+        if not isinstance(other, Constant):
+            other = rational(other)
+        if not self.terms or not other.terms:
+            return self if self.terms else other
         terms = dict(self.terms)
-        for m, c in exactly(other).terms.items():
-            terms[m] = terms.get(m, Fraction(0)) + c
-        return Const(terms)
+        for m, q in other.terms.items():
+            total = terms.pop(m, _ZERO) + q
+            if total:
+                terms[m] = total
+        return Constant(terms)
 
-    def __neg__(self) -> Const:
-        return Const({m: -c for m, c in self.terms.items()})
+    def __neg__(self) -> Constant:
+        return Constant({m: -q for m, q in self.terms.items()})
 
-    def __sub__(self, other: Const | Fraction | int) -> Const:
-        return self + -exactly(other)
+    def __sub__(self, other: Constant | Rational) -> Constant:
+        return self + -other
 
-    def __mul__(self, other: Const | Fraction | int) -> Const:
-        other = exactly(other)
-        a, b = self.rational, other.rational
-        if a is not None:
-            return Const({m: a * c for m, c in other.terms.items()})
-        if b is not None:
-            return Const({m: b * c for m, c in self.terms.items()})
+    def __truediv__(self, other: Constant | Rational) -> Constant:
+        return self * inverse(exactly(other))
+
+    def __mul__(self, other: Constant | Rational) -> Constant:
+        if not isinstance(other, Constant):
+            other = rational(other)
+        p, q = self.rational, other.rational
+        if p is not None and q is not None:
+            return rational(p * q)
+        if q is not None:
+            return Constant({m: c * q for m, c in self.terms.items()}) if q else ZERO
         total = ZERO
-        for m1, c1 in self.terms.items():
-            for m2, c2 in other.terms.items():
-                total = total + _product(m1 + m2, c1 * c2)
+        for m, c in self.terms.items():
+            for n, d in other.terms.items():
+                total = total + _times(m, n) * rational(c * d)
         return total
 
-    def __truediv__(self, other: Const | Fraction | int) -> Const:
-        return self * power(exactly(other), Fraction(-1))
 
-    def __repr__(self) -> str:
-        return text(self)
+_ZERO = fmpq(0)
+Rational = fmpq | fmpz | Fraction | int
 
 
-def rational(value: Fraction | int) -> Const:
-    """A rational number as a constant."""
-    return Const({(): Fraction(value)})
-
-
-def exactly(value: Const | Fraction | int) -> Const:
+def exactly(value: Constant | Rational) -> Constant:
     """A constant, or a rational number as one."""
-    return value if isinstance(value, Const) else rational(value)
+    return value if isinstance(value, Constant) else rational(value)
 
 
-def _atom(kind: str, made_of: Any = None, exponent: Fraction | int = 1) -> Const:
-    return Const({((Atom(kind, made_of), Fraction(exponent)),): Fraction(1)})
+def _fmpq(value: Rational) -> fmpq:
+    return fmpq(value.numerator, value.denominator) if isinstance(value, Fraction) else fmpq(value)
 
 
-ZERO, ONE, PI = Const({}), rational(1), _atom("pi")
+def rational(value: Rational) -> Constant:
+    """A rational number."""
+    q = _fmpq(value)
+    return Constant({(): q}) if q else Constant({})
 
 
-def parameter(name: str) -> Const:
-    """A parameter that has no value yet."""
-    return _atom("param", name)
+def rational_end(x: arb) -> Constant:
+    """The end of an interval as an exact number."""
+    if not x.is_finite():
+        raise UnknownError("a part without a bound")
+    man, exponent = x.man_exp()
+    return rational(fmpq(man) * fmpq(2) ** int(exponent))
 
 
-def _product(pairs: Monomial, coefficient: Fraction) -> Const:
-    """The product of atom powers in normal form."""
-    exponents: dict[Atom, Fraction] = {}
-    for atom, e in pairs:
-        exponents[atom] = exponents.get(atom, Fraction(0)) + e
-    keep: list[tuple[Atom, Fraction]] = []
-    expand: list[Const] = []
-    for atom, e in exponents.items():
-        if e == 0:
-            continue
-        if atom.kind == "prime" and abs(e) * atom.made_of.bit_length() < LONGEST:
-            coefficient *= Fraction(atom.made_of) ** math.floor(e)
-            e -= math.floor(e)
-        elif atom.kind == "sum" and e.denominator == 1 and e > 0:
-            expand += [atom.made_of] * int(e)
-            continue
-        elif atom.kind == "abs" and e.denominator == 1 and e % 2 == 0:
-            expand.append(power(atom.made_of, e))
-            continue
-        elif atom.kind == "sin" and e.denominator == 1 and e > 1:
-            expand += [ONE - power(_atom("cos", atom.made_of), Fraction(2))] * int(e // 2)
-            e %= 2
-        elif atom.kind == "cos" and e.denominator == 1 and e > 1 and _turns(atom.made_of) is not None:
-            expand.append(_power_of_cosine(atom.made_of, int(e)))
-            continue
-        if e:
-            keep.append((atom, e))
-    turning = [i for i, (a, e) in enumerate(keep) if a.kind == "cos" and e == 1 and _turns(a.made_of) is not None]
-    if len(turning) > 1:  # of two roots of unity: cos x cos y is a sum
-        (x, _), (y, _) = keep[turning[0]], keep[turning[1]]
-        rest = tuple(p for i, p in enumerate(keep) if i not in turning[:2])
-        both = trigonometric("cos", x.made_of + y.made_of) + trigonometric("cos", x.made_of - y.made_of)
-        result = both * _product(rest, coefficient / 2)
-    else:
-        result = Const({tuple(sorted(keep, key=lambda p: p[0].rank)): coefficient})
-    for c in expand:
-        result = result * c
-    return result
+ZERO, ONE, MINUS = rational(0), rational(1), rational(-1)
+_ATOMS: dict[tuple[str, Constant, int] | tuple[str, int, str], Atom] = {}
 
 
-@functools.lru_cache(maxsize=4096)
-def factors(n: int) -> tuple[tuple[int, int], ...]:
-    """Prime factors of a positive integer; what is left of a large one after small primes is kept whole."""
-    if n.bit_length() <= 160:
-        return tuple((int(p), int(e)) for p, e in fmpz(n).factor())
-    answer = []
-    for p in (2, 3, 5, 7, 11, 13):
-        times = 0
-        while n % p == 0:
-            n, times = n // p, times + 1
-        answer += [(p, times)] * bool(times)
-    return (*answer, *([(n, 1)] if n > 1 else []))
+def _atom(kind: str, of: Constant = ZERO, degree: int = 1) -> Constant:
+    """The number that one atom stands for; one that is equal, however it was written, is used again."""
+    if of.region is not None:
+        return of.region.atom(kind, of, degree)
+    result = _ATOMS.get((kind, of, degree))
+    if result is None:
+        with ctx.workprec(128):
+            about = kind, degree, ball(of).mid().str(20, radius=False)
+        result = _ATOMS.get(about)
+        if result is None or not vanishes(result.of - of):
+            result = _ATOMS[about] = Atom(kind, of, degree)
+        _ATOMS[kind, of, degree] = result
+    return alone((result, 1))
 
 
-def _rational_power(q: Fraction, e: Fraction) -> Const:
-    """A positive rational to a rational power."""
-    if e.denominator == 1 and abs(e) * max(q.numerator.bit_length(), q.denominator.bit_length()) < LONGEST:
-        return rational(q ** int(e))
-    pairs = []
-    for n, sign in ((q.numerator, 1), (q.denominator, -1)):
-        pairs += [(Atom("prime", p), sign * m * e) for p, m in factors(n) if n > 1]
-    return _product(tuple(pairs), Fraction(1))
+def alone(*pairs: tuple[Atom, int]) -> Constant:
+    """A product of atoms with whole powers as a constant."""
+    return Constant({tuple(sorted(pairs, key=lambda pair: pair[0].serial)): fmpq(1)})
 
 
-def _single(c: Const) -> tuple[Monomial, Fraction] | None:
-    return next(iter(c.terms.items())) if len(c.terms) == 1 else None
+def forget() -> None:
+    """Drop what was remembered of earlier formulas, once it is much."""
+    if len(_ATOMS) > MAX_ATOMS:
+        _ATOMS.clear()
 
 
-def _size(atom: Atom, whole: bool) -> Const:
-    """The absolute value of an atom that stands under a whole power, or under a root (which is positive then)."""
-    own = Const({((atom, Fraction(1)),): Fraction(1)})
-    if atom.kind in _POSITIVE or atom.kind == "abs" or not whole:
-        return own
-    from farfield.theory.exact.signs import sign
-
-    return own if not atom.parameters and sign(own) > 0 else _atom("abs", own)
-
-
-def power(c: Const, e: Fraction) -> Const:
-    """A constant to a rational power; the caller knows that it is positive, or e an integer and c not zero."""
-    if e == 0:
-        return ONE
-    if not c.terms:
-        assert e > 0, "a power of zero"
-        return ZERO
-    if e.denominator == 1 and 0 < e <= 4:
-        return functools.reduce(lambda a, b: a * b, [c] * int(e))
-    single = _single(c)
-    if single is None:
-        return _power_of_sum(c, e)
-    monomial, q = single
-    if e.denominator == 1:
-        sign = -1 if q < 0 and e % 2 else 1
-        return _product(tuple((a, x * e) for a, x in monomial), Fraction(sign)) * _rational_power(abs(q), e)
-    result = _rational_power(abs(q), e)
-    for atom, x in monomial:  # the product is positive, and so it is the product of the absolute values
-        inside = _single(_size(atom, x.denominator == 1))
-        assert inside is not None
-        result = result * _product(((inside[0][0][0], x * e),), Fraction(1))
-    return result
+def _times(m: Product, n: Product) -> Constant:
+    """A product of two products of atoms, in its shortest form."""
+    powers = dict(m)
+    for a, e in n:
+        powers[a] = powers.get(a, 0) + e
+    extra, exponent, exponentials = ONE, ZERO, 0
+    for a, e in list(powers.items()):
+        if a.kind == "root" and not 0 <= e < a.degree:
+            extra = extra * power(a.of, e // a.degree)
+            powers[a] = e % a.degree
+        elif a.kind == "inverse" and e < 0:
+            extra = extra * power(a.of, -e)
+            powers[a] = 0
+        elif a.kind == "sin" and e >= 2:
+            cosine = _atom("cos", a.of)
+            extra = extra * power(ONE - cosine * cosine, e // 2)
+            powers[a] = e % 2
+        elif a.kind == "exp":
+            exponent, exponentials = exponent + a.of * rational(e), exponentials + (1 if e == 1 else 2)
+    if exponentials > 1:
+        powers = {a: e for a, e in powers.items() if a.kind != "exp"}
+        extra = extra * exp(exponent)
+    rest = alone(*((a, e) for a, e in powers.items() if e))
+    return rest if extra is ONE else rest * extra if rest.rational is None else extra
 
 
-def _power_of_sum(c: Const, e: Fraction) -> Const:
-    """A power of several terms; one that is made of plain numbers is kept with a positive sum."""
-    scale = abs(next(iter(c.terms.values())))
-    core, sign = c * (1 / scale), 1
-    if not core.parameters:
-        from farfield.theory.exact import signs
-
-        if signs.sign(core) < 0:
-            assert e.denominator == 1, "a root of something negative"
-            core, sign = -core, (-1) ** (int(e) % 2)
-    return _rational_power(scale, e) * _atom("sum", core, e) * sign
-
-
-def log(c: Const) -> Const:
-    """The logarithm of the absolute value of a constant that is not zero."""
-    single = _single(c)
-    if single is None:
-        scale = abs(next(iter(c.terms.values())))
-        return log(rational(scale)) + _log_atom(c * (1 / scale))
-    monomial, q = single
-    total = ZERO
-    for n, sign in ((abs(q.numerator), 1), (q.denominator, -1)):
-        for p, m in factors(n) if n > 1 else ():
-            total = total + _atom("log prime", p) * (sign * m)
-    for atom, e in monomial:
-        if atom.kind == "prime":
-            part = _atom("log prime", atom.made_of)
-        elif atom.kind == "exp":
-            part = atom.made_of
-        elif atom.kind in ("abs", "sum"):
-            part = log(atom.made_of) if atom.kind == "abs" else _log_atom(atom.made_of)
-        else:
-            part = _log_atom(Const({((atom, Fraction(1)),): Fraction(1)}))
-        total = total + part * e
+# ---------------------------------------------------------------------------------------------------- balls and signs
+def ball(c: Constant | Rational) -> arb:
+    """A ball around the number, at the current precision."""
+    if not isinstance(c, Constant):
+        return arb(_fmpq(c))
+    total = arb(0)
+    for product, q in c.terms.items():
+        value = arb(q)
+        for a, e in product:
+            value = value * _atom_ball(a, ctx.prec) ** e
+        total = total + value
     return total
 
 
-def _log_atom(core: Const) -> Const:
-    """log|core|, with core positive where that can be told."""
-    if not core.parameters:
-        from farfield.theory.exact.signs import sign
-
-        core = core if sign(core) > 0 else -core
-    return _atom("log", core)
-
-
-def exp(c: Const) -> Const:
-    """The exponential of a constant, one factor for each term."""
-    result = ONE
-    for monomial, q in c.terms.items():
-        atom = monomial[0][0] if len(monomial) == 1 and monomial[0][1] == 1 else None
-        if atom is not None and atom.kind == "log prime":
-            factor = _rational_power(Fraction(atom.made_of), q)
-        elif atom is not None and atom.kind == "log":
-            inside = atom.made_of if not atom.made_of.parameters else _atom("abs", atom.made_of)
-            factor = power(inside, q)
-        else:
-            factor = _atom("exp", Const({monomial: Fraction(1)}), q)
-        result = result * factor
-    return result
-
-
-def real_power(base: Const, e: Const) -> Const:
-    """A positive constant to any real power."""
-    q = e.rational
-    return power(base, q) if q is not None else exp(e * log(base))
-
-
-# ------------------------------------------------------------------------------------------------ waves
-def _turns(c: Const) -> Fraction | None:
-    """q if the constant is q*pi."""
-    single = _single(c)
-    if single is None or len(single[0]) != 1:
-        return None
-    (atom, e), q = single[0][0], single[1]
-    return q if atom.kind == "pi" and e == 1 else None
-
-
-def trigonometric(name: str, c: Const) -> Const:
-    """sin or cos of a constant; of a rational multiple of pi as a cosine between 0 and pi/2."""
-    turns = Fraction(0) if not c.terms else _turns(c)
-    if turns is None:
-        negative = _leads_negative(c)
-        value = _atom(name, -c if negative else c)
-        return -value if negative and name == "sin" else value
-    x = (turns if name == "cos" else turns - Fraction(1, 2)) % 2
-    x = 2 - x if x > 1 else x
-    sign, x = (-1, 1 - x) if x > Fraction(1, 2) else (1, x)
-    known = _COSINES.get(x)
-    return (_atom("cos", PI * x) if known is None else known) * sign
-
-
-def _leads_negative(c: Const) -> bool:
-    """Whether the first term has a minus sign, so that sin(-x) and sin(x) are kept as one."""
-    return min(c.terms.items(), key=lambda item: tuple((a.rank, e) for a, e in item[0]))[1] < 0
-
-
-def _power_of_cosine(angle: Const, n: int) -> Const:
-    """cos(x)**n as a sum of cosines of multiples."""
-    total = ZERO
-    for k in range(n + 1):
-        total = total + trigonometric("cos", angle * (n - 2 * k)) * math.comb(n, k)
-    return total * Fraction(1, 2**n)
-
-
-def _cosines() -> dict[Fraction, Const]:
-    """cos(x*pi) for x between 0 and 1/2 where it is made of square roots."""
-    half, root = rational(Fraction(1, 2)), lambda n: power(rational(n), Fraction(1, 2))
-    return {
-        Fraction(0): ONE,
-        Fraction(1, 6): root(3) * half,
-        Fraction(1, 5): (root(5) + 1) * Fraction(1, 4),
-        Fraction(1, 4): root(2) * half,
-        Fraction(1, 3): half,
-        Fraction(2, 5): (root(5) - 1) * Fraction(1, 4),
-        Fraction(1, 2): ZERO,
-    }
-
-
-_COSINES = _cosines()
-
-
-def function(name: str, c: Const) -> Const:
-    """atan or erf of a constant, or gamma of a positive one."""
-    if name == "gamma":
-        return _gamma(c)
-    if not c.terms:
-        return ZERO
-    if _leads_negative(c):
-        return -function(name, -c)
-    turns = _ARCTANGENTS.get(c) if name == "atan" else None
-    return _atom(name, c) if turns is None else PI * turns
-
-
-_ARCTANGENTS = {ONE: Fraction(1, 4), power(rational(3), Fraction(1, 2)): Fraction(1, 3)} | {
-    power(rational(3), Fraction(-1, 2)): Fraction(1, 6)
+_BALLS: dict[str, Callable[[arb, int], arb]] = {
+    "pi": lambda x, k: arb.pi(),
+    "root": lambda x, k: x.root(k),
+    "log": lambda x, k: x.log(),
+    "exp": lambda x, k: x.exp(),
+    "cos": lambda x, k: x.cos(),
+    "sin": lambda x, k: x.sin(),
+    "turn": lambda x, k: x.cos_pi(),
+    "inverse": lambda x, k: 1 / x,
 }
 
 
-def _gamma(c: Const) -> Const:
-    """(n - 1)! at whole n, rational multiples of sqrt(pi) halfway between."""
+@functools.lru_cache(maxsize=4096)
+def _atom_ball(a: Atom, precision: int) -> arb:
+    return _BALLS[a.kind](ball(a.of), a.degree)
+
+
+def sign(c: Constant) -> int:
+    """-1, 0 or 1, proven; UnknownError if it cannot be told."""
     q = c.rational
-    if q is None or q.denominator > 2 or q > _LARGEST_FACTORIAL:
-        return _atom("gamma", c)
-    if q.denominator == 1:
-        return rational(math.factorial(int(q) - 1))
-    n = int(q)
-    return power(PI, Fraction(1, 2)) * Fraction(math.factorial(2 * n), 4**n * math.factorial(n))
+    if q is not None:
+        return (q > 0) - (q < 0)
+    region = c.region
+    return _numeric_sign(c) if region is None else region.sign(c)
 
 
-def floor(c: Const) -> Const:
-    """The largest integer up to a constant; kept whole while parameters are open."""
-    if c.rational is not None:
-        return rational(math.floor(c.rational))
-    if c.parameters:
-        return _atom("floor", c)
-    from farfield.theory.exact.signs import ball, sign
+def signs(c: Constant) -> frozenset[int]:
+    """All signs that the number may have: one, unless parameters leave more."""
+    return frozenset((sign(c),)) if c.region is None else c.region.signs(c)
 
-    for bits in (64, 1024, 4096):
-        with ctx.workprec(bits):
+
+def is_zero(c: Constant) -> bool:
+    """Whether the number is 0; with parameters, whether it is known to be."""
+    region = c.region
+    return sign(c) == 0 if region is None else region.vanishes(c)
+
+
+@functools.lru_cache(maxsize=20_000)
+def _numeric_sign(c: Constant) -> int:
+    for precision in (64, 256, 1024):
+        with ctx.workprec(precision):
             value = ball(c)
-        if value.rad() < 0.25:
-            near = int((value.mid() + 0.5).floor().unique_fmpz())  # at most 3/4 away
-            return rational(near if sign(c - near) >= 0 else near - 1)
-    raise UndecidedError("the floor of a constant is not certain")
+        if value != 0:
+            return 1 if value > 0 else -1
+    if vanishes(c):
+        return 0
+    raise UnknownError("whether a constant is 0")
 
 
-def substitute(c: Const, name: str, value: Const) -> Const:
-    """The constant with a parameter replaced."""
-    total = ZERO
-    for monomial, q in c.terms.items():
-        part = rational(q)
-        for atom, e in monomial:
-            part = part * _substituted_atom(atom, e, name, value)
-        total = total + part
-    return total
+def known_sign(c: Constant) -> int | None:
+    """The sign of the number, or None if it cannot be told."""
+    try:
+        return sign(c)
+    except UnknownError:
+        return None
 
 
-def _substituted_atom(atom: Atom, e: Fraction, name: str, value: Const) -> Const:
-    if name not in atom.parameters:
-        return Const({((atom, e),): Fraction(1)})
-    inside = value if atom.kind == "param" else substitute(atom.made_of, name, value)
-    if not inside.terms and (atom.kind == "log" or (e < 0 and atom.kind in ("param", "abs", "sum"))):
-        raise UndefinedError("a constant becomes undefined")
-    if atom.kind in ("param", "sum"):
-        return power(inside, e)
-    if atom.kind == "abs":
-        return power(exp(log(inside)), e) if inside.terms else ZERO
-    if atom.kind == "gamma" and not inside.parameters:
-        from farfield.theory.exact.signs import sign
-
-        if sign(inside) <= 0:
-            raise UndefinedError("a constant becomes undefined")
-    new = {"exp": exp, "log": log, "floor": floor}.get(atom.kind)
-    if atom.kind in _FUNCTIONS:
-        new = functools.partial(function, atom.kind)
-    return power(trigonometric(atom.kind, inside) if new is None else new(inside), e)
+def vanishes(c: Constant) -> bool:
+    """Whether the number is shown to be 0."""
+    if c.region is not None:
+        return c.region.vanishes(c)
+    with ctx.workprec(256):
+        if ball(c) != 0:
+            return False
+    sorted_out: dict[Product, dict[Product, fmpq]] = {}
+    for product, q in c.terms.items():
+        outer = tuple((a, e) for a, e in product if not a.algebraic)
+        inner = tuple((a, e) for a, e in product if a.algebraic)
+        sorted_out.setdefault(outer, {})[inner] = q
+    return all(_algebraic_zero(Constant(terms)) for terms in sorted_out.values())
 
 
-# ------------------------------------------------------------------------------------------------ spelling
-def node(c: Const) -> Node:
-    """The constant as an expression of the formula language, for proofs and conditions."""
-    terms = [(_term_node(monomial, q), monomial) for monomial, q in c.terms.items()]
-    ordered = sorted(terms, key=lambda item: (item[1] == (), spelling_order(item[1])))
-    return build.total(term for term, _ in ordered)
+def _algebraic_zero(c: Constant) -> bool:
+    if c.rational is not None:
+        return not c.terms
+    seen: set[Atom] = set()
+    u, low = _conjugates(c, seen)
+    degree = math.prod(a.degree for a in seen)
+    bits = int(1.001 * ((degree - 1) * u + low)) + 64
+    if bits > MAX_BITS:
+        return False
+    with ctx.workprec(bits + 64):
+        value = abs(ball(c))
+        return bool(value < arb((1, -bits)))
 
 
-def text(c: Const) -> str:
-    """The constant in the formula language."""
-    from farfield.formula.plain_text import text as spelt
+def _conjugates(c: Constant, seen: set[Atom]) -> tuple[float, float]:
+    """(log2 u, log2 l): the number is U/L, algebraic integers whose conjugates are at most u and l; adds its roots."""
+    sizes: dict[tuple[Atom, bool], tuple[float, float]] = {}  # of each atom, and of its inverse where it stands below
+    most: dict[tuple[Atom, bool], int] = {}
+    for product in c.terms:
+        for a, e in product:
+            key = a, e < 0
+            if key not in sizes:
+                u, low = _atom_conjugates(a, seen)
+                sizes[key] = (low, u) if e < 0 else (u, low)
+            most[key] = max(most.get(key, 0), abs(e))
+    common = math.lcm(*(int(q.q) for q in c.terms.values()))
+    tops = []
+    for product, q in c.terms.items():
+        powers = {(a, e < 0): abs(e) for a, e in product}
+        top = math.log2(abs(int(q.p)) * (common // int(q.q)))
+        for key, most_of in most.items():
+            top += sizes[key][0] * powers.get(key, 0) + sizes[key][1] * (most_of - powers.get(key, 0))
+        tops.append(top)
+    largest = max(tops)
+    u = largest + math.log2(sum(2.0 ** (x - largest) for x in tops))
+    return max(u, 0.0), math.log2(common) + sum(sizes[key][1] * e for key, e in most.items())
 
-    return spelt(node(c))
+
+def _atom_conjugates(a: Atom, seen: set[Atom]) -> tuple[float, float]:
+    if a.kind == "turn":  # cos(pi q) is half an algebraic integer whose conjugates are at most 2
+        seen.add(a)
+        return 1.0, 1.0
+    u, low = _conjugates(a.of, seen)
+    if a.kind == "inverse":
+        return low, u
+    seen.add(a)  # the root of U/L is that of U * L**(k-1), divided by L
+    return (u + (a.degree - 1) * low) / a.degree, low
 
 
-def spelling_order(monomial: Monomial) -> list[Any]:
-    """Parameters by their names first, and then the other atoms."""
-    return [(a.kind != "param", a.made_of if a.kind == "param" else "", a.rank, -e) for a, e in monomial]
+# ---------------------------------------------------------------------------------------------------- functions
+def pi() -> Constant:
+    """pi."""
+    return _atom("pi")
 
 
-def _term_node(monomial: Monomial, q: Fraction) -> Node:
-    parts = sorted(monomial, key=lambda p: spelling_order((p,)))
-    below = [_atom_node(a, -e) for a, e in parts if e < 0 and e.denominator == 1 and a.kind != "exp"]
-    above = [_atom_node(a, e) for a, e in parts if e > 0 or e.denominator != 1 or a.kind == "exp"]
-    top = build.product([build.fraction(q.numerator), *above])
-    return build.quotient(top, *below, build.fraction(q.denominator))
+def _is_positive(c: Constant) -> bool:
+    """Whether a number is known to be positive."""
+    return signs(c) == {1}
 
 
-def _atom_node(atom: Atom, e: Fraction) -> Node:
-    if atom.kind == "exp":
-        return build.call("exp", node(atom.made_of * e))
-    if atom.kind in ("pi", "param"):
-        base = Node("pi") if atom.kind == "pi" else build.name(atom.made_of)
-    elif atom.kind in ("prime", "log prime"):
-        base = build.fraction(atom.made_of)
-    else:
-        base = node(atom.made_of)
-    if atom.kind == "log" and atom.parameters:
-        base = build.call("abs", base)
-    function = "log" if atom.kind == "log prime" else atom.kind
-    inside = base if atom.kind in ("pi", "param", "prime", "sum") else build.call(function, base)
-    return build.power(inside, build.fraction(e))
+def inverse(c: Constant) -> Constant:
+    """1/c."""
+    if 0 in signs(c) and sign(c) == 0:
+        raise UnknownError("a division by 0")
+    if len(c.terms) == 1:
+        ((product, q),) = c.terms.items()
+        return _times(tuple((a, -e) for a, e in product), ()) * rational(1 / q)
+    return _atom("inverse", c)
+
+
+def power(c: Constant, e: Rational) -> Constant:
+    """c ** e for a rational e: a whole power of anything but 0 ** -1, another power of what is not negative."""
+    e = _fmpq(e)
+    if e < 0:
+        return inverse(power(c, -e))
+    if e.q == 1 and c.rational is not None and e <= 10_000:
+        return rational(c.rational ** int(e.p))
+    if e.q == 1 and e <= MAX_POWER:
+        return functools.reduce(Constant.__mul__, [c] * int(e.p), ONE)
+    side = sign(c)
+    if side == 0:
+        return ZERO
+    if side < 0:
+        if e.q != 1:
+            raise UnknownError("a real power of a negative number")
+        return power(-c, e) * (ONE if e.p % 2 == 0 else MINUS)
+    if c.rational is not None:
+        return _rational_power(c.rational, e)
+    if len(c.terms) == 1:  # factors that are positive are taken out, the others stay together
+        ((product, q),) = c.terms.items()
+        result, rest = _rational_power(abs(q), e), MINUS if q < 0 else ONE
+        for a, n in product:
+            if _is_positive(alone((a, 1))):
+                result = result * _positive_atom_power(a, e * n)
+            else:
+                rest = rest * power(alone((a, 1)), n)
+        return result if rest.rational == 1 else result * _root_of(rest, e)
+    return _root_of(c, e)
+
+
+def _positive_atom_power(a: Atom, e: fmpq) -> Constant:
+    if a.kind == "exp":
+        return exp(a.of * rational(e))
+    if a.kind == "root":
+        return power(a.of, e / a.degree)
+    if a.kind == "inverse":
+        return power(a.of, -e)
+    return _root_of(alone((a, 1)), e)
+
+
+def _root_of(c: Constant, e: fmpq) -> Constant:
+    """c ** e for a positive c that is kept whole."""
+    if c.region is not None and e.q != 1:
+        return _root_with_parameters(c, e)
+    n, k = int(e.p), int(e.q)
+    if abs(n) > MAX_POWER or k > MAX_POWER:
+        return _atom("exp", log(c) * rational(e))
+    inside = c if k == 1 else _atom("root", c, k)
+    return power(inside, n)
+
+
+def _root_with_parameters(c: Constant, e: fmpq) -> Constant:
+    """The same with parameters: of a square, the root is the absolute value, which needs its sign."""
+    from farfield.theory.exact.regions import factors_of
+
+    lead, parts = factors_of(c) if len(c.terms) > 1 else (fmpq(1), _atoms_of(c))
+    outside, inside = ONE, rational(lead)
+    for part, n in parts:
+        if (e * n).q == 1:
+            size = part if sign(part) > 0 else -part
+            outside = outside * power(size, e * n)
+            inside = inside if size is part or n % 2 == 0 else -inside
+        else:
+            inside = inside * power(part, n)
+    if inside.rational is not None:
+        return outside * power(inside, e)
+    return outside * power(_atom("root", inside, int(e.q)), int(e.p))
+
+
+def _atoms_of(c: Constant) -> list[tuple[Constant, int]]:
+    ((product, q),) = c.terms.items()
+    return [(alone((a, 1)), n) for a, n in product] + [(rational(q), 1)]
+
+
+def _rational_power(q: fmpq, e: fmpq) -> Constant:
+    """q ** e for q > 0, by the primes of q."""
+    result, outside = ONE, fmpq(1)
+    for p, n in _primes(q):
+        total = e * n
+        up = total.p // total.q
+        if abs(up) > 10_000 or total.q > MAX_POWER:
+            return _atom("exp", log(rational(q)) * rational(e))
+        outside *= fmpq(p) ** int(up)
+        rest = int(total.p - up * total.q)
+        if rest:
+            result = result * power(_atom("root", rational(p), int(total.q)), rest)
+    return result * rational(outside)
+
+
+def _primes(q: fmpq) -> list[tuple[fmpz, int]]:
+    """The prime factors of a positive rational with their powers; a large rest counts as one of them."""
+    above = [(p, int(n)) for p, n in fmpz(q.p).factor(trial_limit=_PRIMES) if p != 1]
+    return above + [(p, -int(n)) for p, n in fmpz(q.q).factor(trial_limit=_PRIMES) if p != 1]
+
+
+def real_power(c: Constant, e: Constant) -> Constant:
+    """c ** e."""
+    if e.rational is not None:
+        return power(c, e.rational)
+    if sign(c) == 0 and sign(e) > 0:
+        return ZERO
+    return exp(e * log(c))
+
+
+def log(c: Constant) -> Constant:
+    """The logarithm of a positive number, taken apart where that is allowed."""
+    if sign(c) <= 0:
+        raise UnknownError("a logarithm of a number that is not positive")
+    if len(c.terms) > 1:
+        return _atom("log", c)
+    ((product, q),) = c.terms.items()
+    total, rest = ZERO, rational(1 if q > 0 else -1)
+    for p, n in _primes(abs(q)):
+        total = total + _atom("log", rational(p)) * n
+    for a, n in product:
+        if a.kind == "exp":
+            total = total + a.of * n
+        elif a.kind == "root":
+            total = total + log(a.of) * fmpq(n, a.degree)
+        elif _is_positive(alone((a, 1))):
+            negated = a.kind == "inverse" and sign(a.of) > 0
+            total = total + (-log(a.of) if negated else _atom("log", alone((a, 1)))) * n
+        else:
+            rest = rest * power(alone((a, 1)), n)
+    return total if rest.rational == 1 else total + _atom("log", rest)
+
+
+def exp(c: Constant) -> Constant:
+    """The exponential; rational multiples of logarithms become powers."""
+    rest, result = c, ONE
+    for product, q in c.terms.items():
+        small = abs(q) <= MAX_POWER and q.q <= MAX_POWER
+        if small and len(product) == 1 and product[0][1] == 1 and product[0][0].kind == "log":
+            rest = rest - Constant({product: q})
+            result = result * power(product[0][0].of, q)
+    if not rest.terms or vanishes(rest):
+        return result
+    return result * _atom("exp", rest)
+
+
+def cos(c: Constant) -> Constant:
+    """The cosine."""
+    turns = _turns(c)
+    if turns is not None:
+        return _cos_pi(turns)
+    return _atom("cos", c if _leads_positive(c) else -c)
+
+
+def sin(c: Constant) -> Constant:
+    """The sine."""
+    turns = _turns(c)
+    if turns is not None:
+        return _cos_pi(turns - fmpq(1, 2))
+    return _atom("sin", c) if _leads_positive(c) else _atom("sin", -c) * MINUS
+
+
+def _leads_positive(c: Constant) -> bool:
+    """Which of c and -c is kept: the positive one, or with parameters the one whose first term has no minus sign."""
+    if c.region is None:
+        return sign(c) > 0
+    return bool(min(c.terms.items(), key=lambda term: [(a.serial, e) for a, e in term[0]])[1] > 0)
+
+
+def _turns(c: Constant) -> fmpq | None:
+    """q with c = q * pi."""
+    if not c.terms:
+        return _ZERO
+    if len(c.terms) == 1:
+        ((product, q),) = c.terms.items()
+        if len(product) == 1 and product[0][0].kind == "pi" and product[0][1] == 1:
+            return q
+    return ZERO.rational if vanishes(c) else None
+
+
+def _cos_pi(q: fmpq) -> Constant:
+    """cos(q pi)."""
+    q = q - 2 * (q / 2).floor()
+    if q > 1:
+        q = 2 - q
+    if q > fmpq(1, 2):
+        return _cos_pi(1 - q) * MINUS
+    plain = {(0, 1): ONE, (1, 2): ZERO, (1, 3): rational(fmpq(1, 2))}.get((int(q.p), int(q.q)))
+    if plain is not None:
+        return plain
+    if q == fmpq(1, 4) or q == fmpq(1, 6):
+        return _rational_power(fmpq(2 if q == fmpq(1, 4) else 3), fmpq(1, 2)) * rational(fmpq(1, 2))
+    degree = sum(math.gcd(k, 2 * int(q.q)) == 1 for k in range(1, 2 * int(q.q))) if q.q < 1000 else 2 * int(q.q)
+    return _atom("turn", rational(q), degree)
+
+
+def simplify(c: Constant) -> Constant:
+    """The number itself, as a rational one if it is shown to be one with a small denominator."""
+    if c.rational is not None or c.region is not None:
+        return c
+    with ctx.workprec(128):
+        value = ball(c)
+        if not value.is_finite() or abs(value) > 10**6:
+            return c
+        about = Fraction(value.mid().str(35, radius=False))
+        guess = rational(about.limit_denominator(_SMALL))
+        near = abs(value - ball(guess)) < arb((1, -90))
+    return guess if near and vanishes(c - guess) else c
+
+
+def floor(c: Constant) -> Constant:
+    """The largest integer that is not above c."""
+    if c.region is not None:
+        return _atom("floor", c)
+    for precision in (64, 512, 4096):
+        with ctx.workprec(precision):
+            value = ball(c)
+            exact = value.floor().unique_fmpz()
+            if exact is not None:
+                return rational(exact)
+            near = (value + arb(0.5)).floor().unique_fmpz()
+        if near is not None:
+            return rational(near if sign(c - rational(near)) >= 0 else near - 1)
+    raise UnknownError("a floor")

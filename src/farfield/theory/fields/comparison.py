@@ -10,26 +10,29 @@ TRF does not change when the weights are scaled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flint import arb, ctx
 
-from farfield.formula import Formula
+from farfield.formula import Formula, Node, tree
 from farfield.formula.formula import parameter_table
-from farfield.formula.mathml import markup
-from farfield.formula.sentence import Sentence, say
-from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.formula.spelling import Sentence, markup, say
+from farfield.theory.checker.evaluation import Evaluator
+from farfield.theory.checker.expansions import add, negative
+from farfield.theory.checker.families import far
+from farfield.theory.checker.monomials import UNIT, Expansion, expansion_node
+from farfield.theory.checker.monomials import compare as compare_monomials
+from farfield.theory.errors import DivergenceError, UndecidedError, UnknownError
+from farfield.theory.exact.constants import ZERO, Constant, ball
 from farfield.theory.fields.receptive import exact_epsilon, smallest
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.series import Encoding, Pieces, series
 from farfield.theory.sums.shapes import Shape, shape
-from farfield.zoo import WIDTH, bound_formula, find
-
-if TYPE_CHECKING:
-    from farfield.theory.verdict.reader import Gap
+from farfield.zoo import WIDTH, Parameters, bound_formula, find
 
 _EVERY = 256  # every j up to here is looked at
 EVERY_INTERVAL = 64  # the exact intervals of epsilon are listed for j up to here
@@ -82,11 +85,31 @@ class Comparison:
 
     def figure(self, path: str | Path | None = None, *, context: int = 512) -> Any:
         """Both receptive fields as a figure; with a path, written as its ending says."""
-        from farfield.theory.fields.pictures import curve, fields_figure
+        from farfield.theory.fields.curves import curve, fields_figure
 
         assert self.formulas is not None
         curves = [curve(n, f, context) for n, f in zip((self.a, self.b), self.formulas, strict=True)]
         return fields_figure(curves, path, context=context)
+
+    def json(self) -> dict[str, object]:
+        """The comparison as plain data."""
+        name = {"a": self.a, "b": self.b}
+        ends = ("epsilon_above", "epsilon_low"), ("epsilon_up_to", "epsilon_high")
+        return {
+            **name,
+            "smaller": name.get(self.smaller or "", self.smaller),
+            "reason": self.proof,
+            "crossings": [
+                {
+                    "larger": name[c.larger],
+                    "first": c.first,
+                    "last": c.last,
+                    **{key: getattr(c, end) for key, end in ends},
+                }
+                for c in self.crossings
+            ],
+            "looked_down_to": self.looked_down_to,
+        }
 
     def sentence(self) -> str:
         if self.smaller is None:
@@ -121,7 +144,7 @@ def compare(
     a: Encoding,
     b: Encoding,
     *,
-    parameters: Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any]] | None = None,
+    parameters: Parameters | tuple[Parameters, Parameters] | None = None,
     width: int = WIDTH,
     names: tuple[str, str] | None = None,
 ) -> Comparison:
@@ -137,8 +160,8 @@ def compare(
     each = parameters if isinstance(parameters, tuple) else _shared(a, b, parameter_table(parameters))
     one, other = (bound_formula(e, given, width=width) for e, given in zip((a, b), each, strict=True))
     names = names or (_name(a, one), _name(b, other))
-    if one.is_class or other.is_class:
-        return _of_classes((a, b), (one, other), names)
+    if one.is_bounded_family or other.is_bounded_family:
+        return _of_families((one, other), names)
     a_series, b_series = (_series_or_none(f) for f in (one, other))
     if a_series is None or b_series is None:
         smaller, steps = _with_divergent(names, a_series is not None, b_series is not None)
@@ -154,53 +177,65 @@ def compare(
     return Comparison(*names, smaller, tuple(steps), tuple(crossings), tuple(intervals), lowest, (one, other))
 
 
-def _of_classes(
-    encodings: tuple[Encoding, Encoding], formulas: tuple[Formula, Formula], names: tuple[str, str]
-) -> Comparison:
-    """Classes of biases, by the worst case of each as epsilon -> 0: the upper envelope's tail over the nearest keys.
+def ranking(converging: list[str], diverging: list[str], pairs: list[Comparison]) -> list[str]:
+    """Which of several sees how far as epsilon goes to 0, in one or two sentences; nothing beyond what was decided.
+
+    Args:
+        converging: the names of those that have a receptive field.
+        diverging: the names of those that have none.
+        pairs: the comparisons of each with each.
+    """
+    if len(pairs) == 1:
+        return [pairs[0].sentence()]
+    among = [pair for pair in pairs if pair.a in converging and pair.b in converging]
+    sentences = []
+    if any(pair.smaller is None for pair in among):
+        decided = sum(pair.smaller is not None for pair in among)
+        sentences.append(f"not every pair was decided: {decided} of {len(among)} (see --proof)")
+    elif converging:
+        smaller = [{"a": pair.a, "b": pair.b}.get(pair.smaller or "") for pair in among]
+        order = sorted(converging, key=lambda name: -smaller.count(name))  # how many see further
+        groups = (" = ".join(names) for _, names in groupby(order, key=smaller.count))
+        sentences.append(f"as epsilon -> 0, from the nearest to the farthest: {' < '.join(groups)}")
+    if diverging:
+        sentences.append(f"without a receptive field, because the sum diverges: {'; '.join(diverging)}")
+    return sentences
+
+
+def _of_families(formulas: tuple[Formula, Formula], names: tuple[str, str]) -> Comparison:
+    """Bounded families, by the worst case of each as epsilon -> 0: the tail of the upper bound over the nearest keys.
 
     The tails decide where one is of another order than the other; where they differ by a factor, so do the heads: the
-    sum of the lower envelope, and the sink.
+    sum of the lower bound, and the sink.
     """
-    from farfield.theory.fields.worst import WorstCase
-    from farfield.theory.verdict.biases import envelope_of, upper_envelope
-    from farfield.theory.verdict.reader import compare as gap_of
+    from farfield.theory.fields.windows import WorstCase
 
-    steps = [say("of a class the worst case counts: far keys at its upper envelope, near ones at its lower envelope")]
+    steps = [say("of a bounded family the worst case counts: far keys at its upper bound, near keys at its lower")]
     if formulas[0] == formulas[1]:
         return Comparison(*names, "equal", (*steps, say("both are the same formula")), formulas=formulas)
-    ends, exact = [], []
-    for encoding, formula in zip(encodings, formulas, strict=True):
-        ends.append(upper_envelope(encoding, formula) if formula.is_class else formula)
-        exact.append(not formula.is_class or envelope_of(find(encoding), formula).tight)
-    result = compare(ends[0], ends[1], names=names)
-    smaller, known = result.smaller, list(result.steps)
-    weights = [_series_or_none(f) for f in ends]
-    goes_on = all(w is not None and not (isinstance(w, Pieces) and w.last is None) for w in weights)
-    if goes_on and (gap := gap_of(ends[0].primitive, ends[1].primitive)).limit == "constant":
-        near = [WorstCase(e, f).near if f.is_class else series(f).B for e, f in zip(encodings, formulas, strict=True)]
+    upper = [f.upper_bound for f in formulas]
+    result = compare(upper[0], upper[1], names=names)
+    smaller, more = result.smaller, list(result.steps)
+    weights = [_series_or_none(f) for f in upper]
+    goes_on = all(w is not None and not (isinstance(w, Pieces) and w.rest is None) for w in weights)
+    if goes_on and (gap := limit_of_difference(upper[0].primitive, upper[1].primitive)).limit == "constant":
+        near = [WorstCase(f).near if f.is_bounded_family else series(f).B for f in formulas]
         first = say(f"a is {names[0]}, b is {names[1]}; A and B are the smallest that their nearest keys can add up to")
-        smaller, known = _constant_gap(gap, near[0], near[1], names, [first, *gap.steps])
+        smaller, more = _constant_gap(gap, near[0], near[1], names, [first, *gap.steps])
     elif smaller == "equal":  # weights that end at the same distance, over other heads
         smaller = "limit"
-    wider = {"a": [1], "b": [0], "equal": [0, 1], "limit": [0, 1]}.get(smaller or "", [])
-    for n in wider:
-        if not exact[n]:
-            smaller = None
-            known.append(say(f"of {names[n]} only a bound is known, which may never be attained: nothing is proven"))
-            break
-    return Comparison(*names, smaller, (*steps, *known), looked_down_to=result.looked_down_to, formulas=formulas)
+    return Comparison(*names, smaller, (*steps, *more), looked_down_to=result.looked_down_to, formulas=formulas)
 
 
-def _shared(a: Encoding, b: Encoding, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _shared(a: Encoding, b: Encoding, values: Parameters) -> tuple[Parameters, Parameters]:
     """The values for each of two encodings: those of the parameters that it has."""
     formulas = [find(e).formula for e in (a, b)]
-    known = [() if f is None else f.parameters for f in formulas]
-    for name in given:
-        if not any(name in names for names in known):
-            has = ", ".join(sorted({*known[0], *known[1]})) or "none"
+    each = [() if f is None else f.parameters for f in formulas]
+    for name in values:
+        if not any(name in names for names in each):
+            has = ", ".join(sorted({*each[0], *each[1]})) or "none"
             raise ValueError(f"neither encoding has a parameter {name[:20]!r}; their parameters: {has}")
-    first, second = ({n: v for n, v in given.items() if n in names} for names in known)
+    first, second = ({n: v for n, v in values.items() if n in names} for names in each)
     return first, second
 
 
@@ -233,16 +268,14 @@ def _decide(
     one: Formula, other: Formula, a: Series, b: Series, names: tuple[str, str]
 ) -> tuple[str | None, list[Sentence]]:
     """The order as epsilon -> 0 from the limit of r_a - r_b, with its steps."""
-    from farfield.theory.verdict import reader
-
     if one == other:
         return "equal", [say("both are the same formula")]
-    if any(isinstance(s, Pieces) and s.last is None for s in (a, b)):
+    if any(isinstance(s, Pieces) and s.rest is None for s in (a, b)):
         return _by_ends([s.end if isinstance(s, Pieces) else math.inf for s in (a, b)], names)
     shapes = [shape(f) for f in (one, other)]
     if shapes[0] is not None and shapes[1] is not None and _but_constant(shapes[0]) == _but_constant(shapes[1]):
         return "equal", [say("the two biases differ by a constant, which scales the weights: shares stay the same")]
-    gap = reader.compare(one, other)
+    gap = limit_of_difference(one, other)
     steps = [say(f"a is {names[0]}, b is {names[1]}"), *gap.steps]
     if gap.limit in ("+inf", "-inf"):
         first, last = names if gap.limit == "-inf" else names[::-1]
@@ -286,12 +319,10 @@ def _but_constant(a: Shape) -> Shape:
 
 
 def _constant_gap(
-    gap: Gap, a: Callable[[], Any], b: Callable[[], Any], names: tuple[str, str], steps: list[Sentence]
+    gap: Gap, a: Callable[[], arb], b: Callable[[], arb], names: tuple[str, str], steps: list[Sentence]
 ) -> tuple[str | None, list[Sentence]]:
-    from farfield.theory.exact import signs
-
     with ctx.workprec(_BITS):
-        value = arb(0) if gap.value is None else signs.ball(gap.value)
+        value = arb(0) if gap.value is None else ball(gap.value)
         ratio = value.exp() * b() / a()
         shown = f"{float(ratio.mid()):.6g}"
         steps.append(say(f"so (weight of {names[0]})/A over (weight of {names[1]})/B tends to {shown}"))
@@ -303,6 +334,52 @@ def _constant_gap(
             return smaller, steps
     steps.append(say("which is 1 to the precision used: the order as epsilon -> 0 is not decided"))
     return None, steps
+
+
+# ---------------------------------------------------------------------------------------------------- the limit
+def _log_weight(formula: Formula, evaluator: Evaluator) -> Expansion | None:
+    """ln b(t) for large t; None where the weight is 0."""
+    if not formula.weight:
+        return evaluator.value_or_none(formula.node)
+    if evaluator.value_or_none(formula.node) == ():
+        return None
+    return evaluator.size_without_waves(formula.node).log
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The limit of r_a(t) - r_b(t) as t -> infinity: "+inf", "-inf", "constant", "bounded" or "unknown"."""
+
+    limit: str
+    value: Constant | None
+    steps: tuple[Sentence, ...]
+
+
+def limit_of_difference(a: Formula, b: Formula) -> Gap:
+    """How the difference of two biases behaves at infinity, with the steps that show it."""
+    try:
+        return far(lambda evaluator: _gap(a, b, evaluator))
+    except UndecidedError as error:
+        return Gap("unknown", None, (say(str(error)),))
+
+
+def _gap(a: Formula, b: Formula, evaluator: Evaluator) -> Gap:
+    one, other = (_log_weight(f, evaluator) for f in (a, b))
+    if one is None or other is None:
+        limit = "constant" if one is other else "-inf" if one is None else "+inf"
+        return Gap(limit, None, (say("one of the weights is 0 from some distance on"),))
+    gap = add(one, negative(other))
+    a_of_t, b_of_t = tree.apply("r_a"), tree.apply("r_b")
+    both = ((a_of_t, one), (b_of_t, other), (Node("-", (a_of_t, b_of_t)), gap))
+    steps = tuple(say(tree.relation(left, "=", expansion_node(right))) for left, right in both)
+    order = compare_monomials(gap[0][0], UNIT) if gap else -1
+    if order > 0:
+        side = evaluator.calculus.sign(gap)
+        if side is None:
+            raise UnknownError("the difference of two biases oscillates")
+        return Gap("+inf" if side > 0 else "-inf", None, steps)
+    c = gap[0][1] if order == 0 else ZERO
+    return Gap("constant", c, steps) if isinstance(c, Constant) else Gap("bounded", None, steps)
 
 
 # ---------------------------------------------------------------------------------------------------- crossings
@@ -350,7 +427,7 @@ def _crossings(a: Series, b: Series, last: int) -> tuple[list[Crossing], list[tu
     return result, _merged(near), lowest
 
 
-def _share(s: Series) -> Callable[[int], Any]:
+def _share(s: Series) -> Callable[[int], arb]:
     total = s.B()
     return lambda j: s.tail(j) / total
 
@@ -364,13 +441,13 @@ def _change(order: Callable[[int], int], low: int, high: int) -> int:
     return high
 
 
-def _interval(s: int, j: int, share_a: Callable[[int], Any], share_b: Callable[[int], Any]) -> tuple[str, float, float]:
+def _interval(s: int, j: int, share_a: Callable[[int], arb], share_b: Callable[[int], arb]) -> tuple[str, float, float]:
     ends = sorted((float(share_a(j).mid()), float(share_b(j).mid())))
     return ("a" if s > 0 else "b", ends[0], ends[1])
 
 
 def _crossing(
-    s: int, low: int, high: int, share_a: Callable[[int], Any], share_b: Callable[[int], Any], last: bool
+    s: int, low: int, high: int, share_a: Callable[[int], arb], share_b: Callable[[int], arb], last: bool
 ) -> Crossing:
     above, below = (share_a, share_b) if s > 0 else (share_b, share_a)
     bottom = 0.0 if last else float(below(high).mid())
@@ -378,7 +455,7 @@ def _crossing(
 
 
 def _merged(intervals: list[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """Overlapping intervals of the same order joined, from large epsilon to small."""
+    """Overlapping intervals of the same order join, from large epsilon to small."""
     joined: list[tuple[str, float, float]] = []
     for whose, low, high in intervals:
         if joined and joined[-1][0] == whose and high >= joined[-1][1]:

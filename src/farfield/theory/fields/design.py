@@ -9,21 +9,19 @@ shortest decimal between them is taken, and its receptive field is computed back
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from flint import ctx
 
 from farfield.formula import Formula, FormulaError
-from farfield.formula.plain_text import decimal_text
+from farfield.formula.spelling import decimal_text
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.fields.receptive import exact_epsilon, smallest, whole
+from farfield.theory.fields.receptive import digits, exact_epsilon, smallest, whole
 from farfield.theory.sums.series import Encoding, series
-from farfield.theory.verdict.biases import refuse_class
-from farfield.zoo import MOST_HEADS, WIDTH, find
+from farfield.zoo import MOST_HEADS, WIDTH, Parameters, find
 
 _FARTHEST = 10**12  # tokens
 _WIDEST = math.log(1e30)  # parameters are looked for within 1e-30 ... 1e30
@@ -55,7 +53,7 @@ class Design:
     family: str
     parameter: str
     epsilon: Fraction
-    fixed: dict[str, Any]
+    fixed: Parameters
     heads: tuple[DesignedHead, ...]
 
     def __iter__(self) -> Iterator[DesignedHead]:
@@ -63,6 +61,14 @@ class Design:
 
     def __len__(self) -> int:
         return len(self.heads)
+
+    def json(self) -> list[dict[str, object]]:
+        """The heads as plain data."""
+        return [
+            {"head": number, "parameter": self.parameter, "value": head.text, "low": head.low, "high": head.high,
+             "tokens": digits(head.tokens)}
+            for number, head in enumerate(self.heads, 1)
+        ]  # fmt: skip
 
     @property
     def value(self) -> Fraction:
@@ -92,7 +98,7 @@ def design(
     heads: int | None = None,
     *,
     shortest: int | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | None = None,
     width: int = WIDTH,
 ) -> Design:
     """The value of the family's open parameter for which TRF(epsilon) is `reach` tokens.
@@ -131,14 +137,12 @@ def spread(least: int, most: int, count: int) -> list[int]:
     return [least, *(round(least * ratio ** (i / (count - 1))) for i in range(1, count - 1)), most]
 
 
-def _one_open_parameter(
-    family: Encoding, parameters: Mapping[str, Any] | None, width: int
-) -> tuple[Formula, str, dict[str, Any]]:
+def _one_open_parameter(family: Encoding, parameters: Parameters | None, width: int) -> tuple[Formula, str, Parameters]:
     known = find(family)
     if known.formula is None:
         raise ValueError(f"{known.name} has no bias r(t), so there is nothing to design")
     formula = known.formula.bind(known.one_head(parameters, width=width))
-    refuse_class(known, formula, "design")
+    formula.require_one_bias("design")
     if len(formula.parameters) != 1:
         if not formula.parameters:
             raise ValueError(f"{known.name} has no open parameter that a reach could decide")

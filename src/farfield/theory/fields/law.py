@@ -6,22 +6,20 @@ several epsilons: the law must come closer to them as epsilon falls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from flint import arb, ctx, fmpz
 
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact.constants import ZERO, Const, exp
-from farfield.theory.exact.signs import ball, known_sign
+from farfield.theory.exact.constants import ZERO, Constant, ball, exp, known_sign
 from farfield.theory.fields.receptive import smallest
 from farfield.theory.sums.closed import Geometric, PowerLaw, Quadratic, Rational, Series
 from farfield.theory.sums.eulermaclaurin import LogSquare
 from farfield.theory.sums.series import Encoding, Pieces, series
 from farfield.theory.sums.shapes import Log, LogLog, LogPolynomial, Power, constant_part, shape
-from farfield.zoo import WIDTH
+from farfield.zoo import WIDTH, Parameters
 
 UNKNOWN = "no simple law is known"
 _CLOSE = 0.02
@@ -32,12 +30,12 @@ class _Law:
     """A law in words and as a function: ln(1/epsilon) -> ln(TRF). A rough one is right up to a factor in ln(TRF)."""
 
     text: str
-    ln_tokens: Callable[[Any], Any]
+    ln_tokens: Callable[[arb], arb]
     rough: bool = False
     looked_at: tuple[int, int, int] = (3, 12, 48)  # powers of 1/10 at which it is compared with receptive fields
 
 
-def law(encoding: Encoding, *, start: int = 0, parameters: Mapping[str, Any] | None = None, width: int = WIDTH) -> str:
+def law(encoding: Encoding, *, start: int = 0, parameters: Parameters | None = None, width: int = WIDTH) -> str:
     """The law of TRF(epsilon) in words, such as "about 0.6079/epsilon"; it holds in the limit epsilon -> 0.
 
     Args:
@@ -48,9 +46,9 @@ def law(encoding: Encoding, *, start: int = 0, parameters: Mapping[str, Any] | N
     """
     with ctx.workprec(96):
         weights = series(encoding, start=start, parameters=parameters, width=width)
-        if isinstance(weights, Pieces) and weights.last is None:
+        if isinstance(weights, Pieces) and weights.rest is None:
             return _of_finite(weights)
-        end = weights.last if isinstance(weights, Pieces) else weights
+        end = weights.rest if isinstance(weights, Pieces) else weights
         assert end is not None
         known = _law(end, weights.B())
         return known.text if known is not None and _approached(known, weights) else UNKNOWN
@@ -73,7 +71,7 @@ def _of_finite(weights: Pieces) -> str:
     """Weights that end: exactly linear in epsilon if they are all alike."""
     last = max(s.last for s in weights.stretches)
     if len(weights.stretches) == 1 and weights.stretches[0].constant:
-        first = max(weights.start, weights.stretches[0].first)
+        first = max(weights.start, weights.stretches[0].start)
         said = f"{last}*(1 - epsilon)" if first == 0 else f"{last} - {last - first}*epsilon"
         if all(
             smallest(weights, e) == (last * e.denominator - (last - first) * e.numerator) // e.denominator + 1
@@ -83,7 +81,7 @@ def _of_finite(weights: Pieces) -> str:
     return f"at most {last} for every epsilon"
 
 
-def _law(result: Series, total: Any) -> _Law | None:
+def _law(result: Series, total: arb) -> _Law | None:
     """The law of the tail of `result` against the whole sum `total`."""
     if isinstance(result, Geometric):
         return _stretched(ball(result.k), arb(1))
@@ -100,10 +98,10 @@ def _law(result: Series, total: Any) -> _Law | None:
     return _from_shape(result, total)
 
 
-def _stretched(rate: Any, order: Any) -> _Law:
+def _stretched(rate: arb, order: arb) -> _Law:
     """Weights exp(-rate*t**(1/order)), up to slower factors: (ln(1/epsilon)/rate)**order."""
 
-    def ln_tokens(x: Any) -> Any:
+    def ln_tokens(x: arb) -> arb:
         return (x / rate).log() * order
 
     if order.contains(1) and order.is_exact():
@@ -111,7 +109,7 @@ def _stretched(rate: Any, order: Any) -> _Law:
     return _Law(f"about ({_ratio(rate)})**{_short(order)}", ln_tokens)
 
 
-def _power(ratio: Any, s: Any) -> _Law:
+def _power(ratio: arb, s: arb) -> _Law:
     """Weights C*t**-s: (C/((s-1)*B))**(1/(s-1)) * epsilon**(-1/(s-1))."""
     order = 1 / (s - 1)
     lead = (ratio * order) ** order
@@ -120,7 +118,7 @@ def _power(ratio: Any, s: Any) -> _Law:
     return _Law(text, lambda x: lead.log() + x * order, looked_at=(2, 4, 8))
 
 
-def _from_shape(result: Series, total: Any) -> _Law | None:
+def _from_shape(result: Series, total: arb) -> _Law | None:
     known = shape(result.formula)
     if known is None:
         return None
@@ -154,7 +152,7 @@ def _from_shape(result: Series, total: Any) -> _Law | None:
     return None
 
 
-def _double_logarithm(ratio: Any, exponent: Const) -> _Law:
+def _double_logarithm(ratio: arb, exponent: Constant) -> _Law:
     """Weights C/(t*ln(t)**q): ln(TRF) = (C/((q-1)*B*epsilon))**(1/(q-1))."""
     order = 1 / (ball(exponent) - 1)
     lead = (ratio * order) ** order
@@ -162,12 +160,12 @@ def _double_logarithm(ratio: Any, exponent: Const) -> _Law:
     return _Law(text, lambda x: lead * (x * order).exp(), True, (1, 2, 3))
 
 
-def _ratio(rate: Any) -> str:
+def _ratio(rate: arb) -> str:
     """ln(1/epsilon)/rate."""
     return "ln(1/epsilon)" if (rate - 1).is_zero() else f"ln(1/epsilon)/{_short(rate)}"
 
 
-def _short(value: Any, then: str = "") -> str:
+def _short(value: arb, then: str = "") -> str:
     """Four significant digits; nothing at all for a factor 1."""
     if then and (value - 1).contains(0) and abs(value - 1) < arb("1e-6"):
         return ""

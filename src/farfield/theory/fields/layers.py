@@ -9,21 +9,20 @@ P(T >= n) < epsilon. L times the TRF of one layer is not a bound of it; the unio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from flint import arb, ctx, fmpz, fmpz_poly
 
 from farfield.formula import Formula
 from farfield.formula.formula import parameter_table
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact.signs import ball
+from farfield.theory.exact.constants import ball
 from farfield.theory.fields.receptive import exact_epsilon, smallest, whole
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.series import Encoding, series
-from farfield.zoo import WIDTH, Value, bound_formula, find
+from farfield.zoo import WIDTH, Parameters, Value, bound_formula, find
 
 MOST_LAYERS = 10_000
 _LONGEST = 1 << 20  # tokens that a convolution may span
@@ -40,18 +39,18 @@ class Mixture:
     def rough(self) -> bool:
         return any(h.rough for h in self.heads)
 
-    def _mean(self, values: list[Any]) -> Any:
+    def _mean(self, values: list[arb]) -> arb:
         share = ball(self.residual)
         return (1 - share) * sum(values, arb(0)) / len(self.heads)
 
-    def term(self, j: int) -> Any:
+    def term(self, j: int) -> arb:
         own = ball(self.residual) if j == 0 else arb(0)
         return own + self._mean([h.term(j) / h.B() for h in self.heads])
 
-    def tail(self, j: int) -> Any:
+    def tail(self, j: int) -> arb:
         return arb(1) if j <= self.start else self._mean([h.tail(j) / h.B() for h in self.heads])
 
-    def B(self) -> Any:  # noqa: N802 - the paper's name
+    def B(self) -> arb:  # noqa: N802 - the paper's name
         return arb(1)
 
     def tie(self, j: int, epsilon: Fraction) -> bool | None:
@@ -79,7 +78,7 @@ class LayerField:
 
 
 def head_formulas(
-    encoding: Encoding, heads: int | None, parameters: Mapping[str, Any] | None, width: int
+    encoding: Encoding, heads: int | None, parameters: Parameters | None, width: int
 ) -> list[tuple[dict[str, Value], Formula]]:
     """The parameters of every head, and its formula; a named encoding without a number of heads has one."""
     known = find(encoding)
@@ -96,7 +95,7 @@ def layer(
     *,
     width: int = WIDTH,
     start: int = 0,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | None = None,
 ) -> LayerField:
     """The receptive fields of a layer of heads: one by one, the largest, and the mixture's.
 
@@ -138,7 +137,7 @@ def model_reach(
     residual: str | float | Fraction = 0,
     width: int = WIDTH,
     start: int = 0,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | None = None,
 ) -> ModelReach:
     """How many tokens a model of so many layers reaches, when each layer passes on distances by its weights.
 
@@ -159,7 +158,7 @@ def model_reach(
     """
     e, count = exact_epsilon(epsilon), whole(layers, "number of layers", most=MOST_LAYERS)
     rows = head_formulas(encoding, heads, parameters, width)
-    mixture = Mixture([series(formula, start=start) for _, formula in rows], _share(residual))
+    mixture = Mixture([series(formula, start=start) for _, formula in rows], residual_share(residual))
     bound = _union(mixture, e, count)
     single = smallest(mixture, e)
     length = min(bound, max(64, 2 * single)) + 1
@@ -179,7 +178,7 @@ def model_reach(
         length = min(2 * length, max(bound + 1, length + 1)) if length <= bound else length
 
 
-def _share(residual: str | float | Fraction) -> Fraction:
+def residual_share(residual: str | float | Fraction) -> Fraction:
     try:
         value = Fraction(str(residual))
     except (ValueError, ZeroDivisionError):
@@ -218,8 +217,8 @@ def _scaled_distribution(mixture: Mixture, length: int, bits: int) -> tuple[fmpz
             for head, factor in weights:
                 value += head.term(t) * factor
             value = value * scale + (rest if t == 0 else 0)
-            low.append(value.lower().floor().unique_fmpz())
-            high.append(value.upper().ceil().unique_fmpz())
+            low.append(value.lower().floor().fmpz())
+            high.append(value.upper().ceil().fmpz())
     return fmpz_poly(low), fmpz_poly(high)
 
 

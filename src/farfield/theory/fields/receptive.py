@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload
 from flint import arb, ctx, fmpz
 
 from farfield.formula import Formula
-from farfield.formula.mathml import markup
+from farfield.formula.spelling import markup
 from farfield.theory.coq.fields import fields_block
 from farfield.theory.coq.files import file_text
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact.signs import ball
+from farfield.theory.exact.constants import ball
 from farfield.theory.sums.partial import Row
 from farfield.theory.sums.series import Encoding, series
-from farfield.zoo import WIDTH, bound_formula, find
+from farfield.zoo import WIDTH, Parameters, bound_formula, find
 
 if TYPE_CHECKING:
-    from farfield.theory.fields.worst import WorstCase
+    from farfield.theory.fields.windows import WorstCase
 
 EPSILONS = ("0.5", "0.1", "1e-2", "1e-3", "1e-6", "1e-9", "1e-12")
 _MOST_BITS = 1 << 16  # the most precision that one comparison may take
@@ -50,9 +50,9 @@ class Weights(Protocol):
 
     @property
     def rough(self) -> bool: ...
-    def term(self, j: int) -> Any: ...
-    def tail(self, j: int) -> Any: ...
-    def B(self) -> Any: ...  # noqa: N802
+    def term(self, j: int) -> arb: ...
+    def tail(self, j: int) -> arb: ...
+    def B(self) -> arb: ...  # noqa: N802
     def tie(self, j: int, epsilon: Fraction) -> bool | None: ...
 
 
@@ -67,7 +67,7 @@ def exact_epsilon(epsilon: str | float | Fraction) -> Fraction:
     return value
 
 
-def whole(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
+def whole(value: object, name: str, least: int = 1, most: int | None = None) -> int:
     """A whole number from `least` on, up to `most` if that is given, or one sentence."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
         allowed = f">= {least}" if most is None else f"from {least} to {most}"
@@ -81,7 +81,7 @@ def trf(
     epsilon: str | float | Fraction,
     *,
     start: int = 0,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | None = None,
     width: int = WIDTH,
 ) -> int: ...
 @overload
@@ -90,7 +90,7 @@ def trf(
     epsilon: Epsilons = EPSILONS,
     *,
     start: int = 0,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | None = None,
     width: int = WIDTH,
 ) -> FieldTable: ...
 def trf(
@@ -98,7 +98,7 @@ def trf(
     epsilon: str | float | Fraction | Epsilons = EPSILONS,
     *,
     start: int = 0,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | None = None,
     width: int = WIDTH,
 ) -> int | FieldTable:
     """The exact theoretical receptive field: the smallest j with tail(j) < epsilon * B.
@@ -111,25 +111,22 @@ def trf(
         width: of one head, for encodings that depend on it.
     """
     bound = bound_formula(encoding, parameters, width=width)
-    field = field_of(bound, start=start, encoding=encoding)
+    field = field_of(bound, start=start)
     if not isinstance(epsilon, list | tuple):
         return field(exact_epsilon(epsilon))
     return FieldTable(bound, tuple(FieldRow(str(e), field(exact_epsilon(e))) for e in epsilon), start)
 
 
-def field_of(
-    formula: Formula, context: int | None = None, *, start: int = 0, encoding: Encoding | None = None
-) -> Callable[[Fraction], int]:
-    """How the receptive field for an epsilon is found, at every length or within a context; of a class, the worst case.
+def field_of(formula: Formula, context: int | None = None, *, start: int = 0) -> Callable[[Fraction], int]:
+    """How the receptive field for an epsilon is found; of a bounded family, the worst case.
 
     Args:
         formula: without open parameters.
         context: rows of so many tokens; without it, the whole series, which must converge.
         start: the first distance.
-        encoding: what the formula came from; it may know more about the parameters of a class.
     """
-    if formula.is_class:
-        return _worst(encoding or formula, formula, context, start).smallest
+    if formula.is_bounded_family:
+        return _worst(formula, context, start).smallest
     return partial(smallest, series(formula, start=start) if context is None else Row(formula, context, start))
 
 
@@ -178,7 +175,7 @@ class FieldTable:
 
     def figure(self, path: str | Path | None = None, *, context: int = 512) -> Any:
         """The receptive field against epsilon as a figure; with a path, written as its ending says."""
-        from farfield.theory.fields.pictures import curve, fields_figure
+        from farfield.theory.fields.curves import curve, fields_figure
 
         return fields_figure([curve(self.formula.text(), self.formula, context)], path, context=context)
 
@@ -189,13 +186,13 @@ def reach(
     context: int,
     *,
     start: int = 0,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | None = None,
     width: int = WIDTH,
 ) -> int:
     """The practical reach within a context: the same definition over the first `context` distances only.
 
-    It exists for divergent encodings too, and grows with the context there; it is no receptive field. Of a class of
-    biases it is the worst case.
+    It exists for divergent encodings too, and grows with the context there; it is no receptive field. Of a bounded
+    family it is the worst case.
 
     Args:
         encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
@@ -206,14 +203,14 @@ def reach(
         width: of one head, for encodings that depend on it.
     """
     e, length = exact_epsilon(epsilon), whole(context, "context")
-    return field_of(bound_formula(encoding, parameters, width=width), length, start=start, encoding=encoding)(e)
+    return field_of(bound_formula(encoding, parameters, width=width), length, start=start)(e)
 
 
-def _worst(encoding: Encoding, bound: Formula, context: int | None, start: int) -> WorstCase:
-    """The worst case over a class of biases, which takes the place of one bias's weights."""
-    from farfield.theory.fields.worst import WorstCase
+def _worst(formula: Formula, context: int | None, start: int) -> WorstCase:
+    """The worst case over a bounded family, which takes the place of one bias's weights."""
+    from farfield.theory.fields.windows import WorstCase
 
-    return WorstCase(encoding, bound, context, start)
+    return WorstCase(formula, context, start)
 
 
 class Leak(float):
@@ -226,7 +223,7 @@ class Leak(float):
     high: float
     heads: tuple[Leak, ...]
 
-    def __new__(cls, value: Any, low: float = 0.0, high: float = 1.0, heads: tuple[Leak, ...] = ()) -> Leak:
+    def __new__(cls, value: float, low: float = 0.0, high: float = 1.0, heads: tuple[Leak, ...] = ()) -> Leak:
         leak = super().__new__(cls, value)
         leak.low, leak.high, leak.heads = low, high, heads
         return leak
@@ -240,7 +237,7 @@ class Leak(float):
         return self.low, self.high
 
 
-def _enclosed(share: Any, heads: tuple[Leak, ...] = ()) -> Leak:
+def enclosed_leak(share: arb, heads: tuple[Leak, ...] = ()) -> Leak:
     low = max(0.0, math.nextafter(float(share.lower()), -math.inf))
     high = min(1.0, math.nextafter(float(share.upper()), math.inf))
     return Leak(min(max(float(share.mid()), low), high), low, high, heads)
@@ -254,12 +251,12 @@ def leak(
     heads: int | None = None,
     width: int = WIDTH,
     start: int = 0,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | None = None,
 ) -> Leak:
     """The share of a row of `test_length` tokens that lies beyond the training length m: 1 - head(m)/head(n).
 
     It is defined for every encoding, divergent ones too, and orders the paper's six fixed encodings as their damage
-    at 18 times the training length does. Of a class of biases it is the worst case.
+    at 18 times the training length does. Of a bounded family it is the worst case.
 
     Args:
         encoding: a name from the zoo, a formula of the bias r(t), or an `Encoding`.
@@ -277,8 +274,8 @@ def leak(
         shares = []
         for row in find(encoding).heads(heads, parameters, width=width):
             bound = bound_formula(encoding, row, width=width)
-            if bound.is_class:
-                shares.append(_worst(encoding, bound, n, start).share(m))
+            if bound.is_bounded_family:
+                shares.append(_worst(bound, n, start).share(m))
                 continue
             weights = Row(bound, n, start)
             total = weights.B()
@@ -286,8 +283,8 @@ def leak(
                 raise ValueError(f"all weights up to distance {n} are 0, so there is no leak")
             shares.append(weights.tail(m) / total)
         if heads is None and len(shares) == 1:
-            return _enclosed(shares[0])
-        return _enclosed(sum(shares, arb(0)) / len(shares), tuple(_enclosed(s) for s in shares))
+            return enclosed_leak(shares[0])
+        return enclosed_leak(sum(shares, arb(0)) / len(shares), tuple(enclosed_leak(s) for s in shares))
 
 
 def tokens(weights: Weights, epsilons: Iterable[str | float | Fraction]) -> list[str]:
@@ -376,7 +373,7 @@ def _refuse_if_long(weights: Weights, epsilon: Fraction) -> None:
         )
 
 
-def _nearest(x: Any) -> int:
+def _nearest(x: arb) -> int:
     """The middle of a ball, rounded up to a whole number."""
     mantissa, exponent = (int(v) for v in x.mid().man_exp())
     return mantissa << exponent if exponent >= 0 else -(-mantissa >> -exponent)

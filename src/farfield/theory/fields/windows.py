@@ -8,28 +8,42 @@ t and r the bias of the encoding. If |s| <= M for every key, the share of attent
 and some scores attain it. Leaving these keys out changes the output by at most that share times (largest norm of a kept
 value + largest norm of a dropped one). It is a statement about one attention layer, not about a whole network.
 
-Every sum is an Arb ball and every comparison is decided; floats are rounded the safe way.
+Over a bounded family with upper bound E, lower bound e and a sink of logit s (`WorstCase`), it is at most, beyond j,
+
+    exp(2M)*T / (exp(2M)*T + H + exp(M)*exp(s)),    T = sum of exp(E(t)) for t >= j,    H = sum of exp(e(t)) for t < j
+
+and it is attained in the limit of long rows: near keys choose e and far ones E. It falls as j grows, so the smallest j
+is found by doubling and halving. Every sum is an Arb ball and every comparison is decided; floats are rounded the safe
+way.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
-from flint import ctx
+from flint import arb, ctx, fmpq
 
+from farfield.formula import Formula
+from farfield.formula.algebras import ball_value
 from farfield.theory.errors import DivergenceError, UndecidedError
-from farfield.theory.exact.signs import ball
+from farfield.theory.exact.constants import ball
 from farfield.theory.fields.layers import head_formulas
 from farfield.theory.fields.receptive import Weights, digits, exact_epsilon, smallest, whole
+from farfield.theory.sums.closed import Series
 from farfield.theory.sums.partial import Row
 from farfield.theory.sums.series import Encoding, series
-from farfield.zoo import WIDTH, bound_formula
+from farfield.words import tokens
+from farfield.zoo import WIDTH, Parameters, Value, bound_formula
 
+_WIDEST = 1 << 60  # tokens of a bounded family's window
+_MOST_BITS = 4096
+_LONGEST_NUMBER = 14_000  # bits of a number that Python writes in decimal digits
+SCOPE = "The bound is for each attention layer by itself, not for a network as a whole."
 LARGEST_BOUND = 10_000  # of |q.k|/sqrt(d): beyond it nothing can be said that anyone could use
 
 # nothing longer is ever turned into a number: 1e999999999 would take all memory
@@ -50,9 +64,7 @@ def exact_bound(logit_bound: str | float | Fraction) -> Fraction:
     return value
 
 
-def weights_of(
-    encoding: Encoding, context: int | None = None, *, parameters: Mapping[str, Any] | None = None
-) -> Weights:
+def weights_of(encoding: Encoding, context: int | None = None, *, parameters: Parameters | None = None) -> Weights:
     """The weights that a query meets: the whole series, or those of texts of at most `context` tokens.
 
     The series exists only where it converges; the row of a context always does.
@@ -63,7 +75,7 @@ def weights_of(
 
 
 # ------------------------------------------------------------------------------------------------ before inference
-def largest_share(weights: Weights, window: int, logit_bound: str | float | Fraction) -> Any:
+def largest_share(weights: Weights, window: int, logit_bound: str | float | Fraction) -> arb:
     """The largest share of attention beyond a window that scores within +-logit_bound allow, as a ball: Theorem A."""
     m = ball(exact_bound(logit_bound))
     whole(window, "window")
@@ -103,7 +115,7 @@ class HeadWindow:
     """The window of one head: `tokens` is None where no window is enough at every length, and `why` says so."""
 
     number: int
-    parameters: dict[str, Any]
+    parameters: dict[str, Value]
     tokens: int | None
     why: str = ""
 
@@ -119,6 +131,53 @@ class Windows:
     heads: list[HeadWindow]
     context: int
     limited: bool
+    epsilon: str
+    logit_bound: str
+
+    @property
+    def sentence(self) -> str:
+        """How many tokens are enough."""
+        widths = [h.tokens for h in self.heads if h.tokens is not None]
+        if not widths:
+            return "no window is enough."
+        if len(widths) < len(self.heads):
+            return f"{len(widths)} of {len(self.heads)} heads have a window, of at most {tokens(max(widths))} tokens."
+        each = f"each of the {len(self.heads)} heads" if len(self.heads) > 1 else "the head"
+        length = f" in texts of up to {tokens(self.context)} tokens" if self.limited else ""
+        return f"the last {tokens(max(widths))} tokens are enough for {each}{length}."
+
+    def reasons(self) -> list[str]:
+        """Why some heads have no window, or none that helps."""
+        sentences = []
+        for why in dict.fromkeys(h.why for h in self.heads if h.tokens is None):
+            numbers = ", ".join(str(h.number) for h in self.heads if h.why == why)
+            sentences.append(f"No window exists for head {numbers}: {why}.")
+        if wide := [str(h.number) for h in self.useless if h.tokens is not None]:
+            sentences.append(
+                f"No useful window for head {', '.join(wide)}: its weights fall so slowly that it must keep every key "
+                f"of a text of {tokens(self.context)} tokens."
+            )
+        return sentences
+
+    def json(self) -> dict[str, object]:
+        """The windows as plain data; one too long for a number of Python's as its digits."""
+        widths = [h.tokens for h in self.heads]
+        return {
+            "windows": [digits(n) if n is not None and n.bit_length() > _LONGEST_NUMBER else n for n in widths],
+            "cache_tokens": self.cache_tokens,
+            "full_tokens": self.full_tokens,
+            "context": self.context,
+            "every_length": not self.limited,
+            "epsilon": self.epsilon,
+            "logit_bound": self.logit_bound,
+            "why": [h.why for h in self.heads],
+            "scope": SCOPE,
+        }
+
+    @property
+    def saving(self) -> float:
+        """How many times smaller the cache is than without windows."""
+        return self.full_tokens / self.cache_tokens
 
     @property
     def cache_tokens(self) -> int:
@@ -147,7 +206,8 @@ def windows(
     *,
     context: int | None = None,
     width: int = WIDTH,
-    parameters: Mapping[str, Any] | None = None,
+    start: int = 0,
+    parameters: Parameters | None = None,
 ) -> Windows:
     """The smallest window of each head, beyond which at most a share epsilon of the attention can lie.
 
@@ -158,27 +218,110 @@ def windows(
         heads: how many there are.
         context: windows that hold for texts up to this length only; without it, for texts of every length.
         width: of one head, for encodings that depend on it.
+        start: the first distance of the series.
         parameters: values before those of the encoding's own rules: one for all heads, or a list with one for each.
     """
     exact_epsilon(epsilon), exact_bound(logit_bound)
     table = []
     for number, (row, formula) in enumerate(head_formulas(encoding, heads, parameters, width), 1):
         try:
-            tokens: int | None
-            if formula.is_class:
-                from farfield.theory.fields.worst import WorstCase
-
-                eps, m = exact_epsilon(epsilon), exact_bound(logit_bound)
-                tokens = WorstCase(encoding, formula, context).smallest(eps, m, strict=False)
-            else:
-                tokens = smallest_window(weights_of(formula, context), epsilon, logit_bound)
-            why = ""
+            table.append(HeadWindow(number, row, certified_window(formula, epsilon, logit_bound, context, start)))
         except DivergenceError:
-            tokens, why = None, "the series diverges: far keys outweigh near ones in a text that is long enough"
+            why = "the series diverges: far keys outweigh near ones in a text that is long enough"
+            table.append(HeadWindow(number, row, None, why))
         except UndecidedError as error:
-            tokens, why = None, str(error)
-        table.append(HeadWindow(number, row, tokens, why))
-    return Windows(table, context or DEFAULT_CONTEXT, context is not None)
+            table.append(HeadWindow(number, row, None, str(error)))
+    return Windows(table, context or DEFAULT_CONTEXT, context is not None, str(epsilon), str(logit_bound))
+
+
+def certified_window(
+    formula: Formula,
+    epsilon: str | float | Fraction,
+    logit_bound: str | float | Fraction,
+    context: int | None = None,
+    start: int = 0,
+) -> int:
+    """The smallest window of one bias, or of a bounded family in the worst case; both without open parameters."""
+    if formula.is_bounded_family:
+        worst = WorstCase(formula, context, start)
+        return worst.smallest(exact_epsilon(epsilon), exact_bound(logit_bound), strict=False)
+    weights = series(formula, start=start) if context is None else Row(formula, whole(context, "context"), start)
+    return smallest_window(weights, epsilon, logit_bound)
+
+
+# ------------------------------------------------------------------------------------------------ bounded families
+class WorstCase:
+    """A bounded family without open parameters, as something whose windows can be asked for.
+
+    Args:
+        formula: the family.
+        context: rows of so many tokens only; without it, rows of every length.
+        start: the first distance; a family is judged from 0 on.
+    """
+
+    def __init__(self, formula: Formula, context: int | None = None, start: int = 0):
+        if start:
+            raise ValueError(f"the worst case over a bounded family starts at distance 0, not at {start}")
+        self.formula, self.lower, self.sink, self.context = formula, formula.lower_bound, formula.sink, context
+        upper = formula.upper_bound
+        self.upper = series(upper) if context is None else Row(upper, context)  # refuses what diverges
+
+    @cached_property
+    def _whole_lower(self) -> Series | None:
+        """The sums of the lower bound, if they are finite."""
+        if self.context is not None:
+            return Row(self.lower, self.context)
+        try:
+            return series(self.lower)
+        except (DivergenceError, UndecidedError):
+            return None
+
+    def _head(self, j: int) -> arb:
+        whole = self._whole_lower
+        return whole.B() - whole.tail(j) if whole is not None else Row(self.lower, j).B()
+
+    def near(self) -> arb:
+        """The smallest that the keys of a long row and its sink can add up to."""
+        whole = self._whole_lower
+        if whole is None:
+            raise UndecidedError("what the nearest keys add up to at least could not be enclosed")
+        return whole.B() + self._sink(arb(0))
+
+    def _sink(self, m: arb) -> arb:
+        return arb(0) if self.sink is None else (m + ball_value(self.sink, {})).exp()
+
+    def share(self, j: int, logit_bound: Fraction = Fraction(0)) -> arb:
+        """The largest share of a row beyond j, as a ball."""
+        m = ball(logit_bound)
+        far = (2 * m).exp() * self.upper.tail(j)
+        return far / (far + self._head(j) + self._sink(m))
+
+    def smallest(self, epsilon: Fraction, logit_bound: Fraction = Fraction(0), *, strict: bool = True) -> int:
+        """The smallest j beyond which less than a share epsilon lies (at most epsilon, if not strict)."""
+        limit = fmpq(epsilon.numerator, epsilon.denominator)
+
+        def enough(j: int) -> bool:
+            bits = 128
+            while bits <= _MOST_BITS:
+                with ctx.workprec(bits):
+                    share = self.share(j, logit_bound)
+                    if share < limit or (share.is_zero() and not strict):
+                        return True
+                    if share > limit or (share.is_exact() and strict and share == limit):
+                        return False
+                bits *= 4
+            raise UndecidedError(f"whether {j} tokens are enough could not be decided")
+
+        high = 1
+        while not enough(high):
+            high *= 2
+            if high > _WIDEST:
+                raise UndecidedError(f"the window is wider than {_WIDEST:,} tokens")
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
 
 
 # ------------------------------------------------------------------------------------------------ during inference
@@ -214,34 +357,8 @@ def log_sums(weights: Weights, window: int) -> LogSums:
     return LogSums(low - 1e-12, high + 1e-12)
 
 
-# ------------------------------------------------------------------------------------------------ another rule
-def threshold_window(
-    weights: Weights, epsilon: str | float | Fraction, logit_bound: str | float | Fraction, context: int
-) -> int:
-    """The window of the rule "drop a key where its bias is below -(2M + ln n) + ln epsilon", counted from r(0).
-
-    The pruning rule of the Forgetting Transformer (Lin et al. 2025): each of at most n dropped keys may have a share of
-    epsilon/n. It gives the same guarantee as ours for texts of n tokens. For weights that never grow with distance; the
-    window may exceed n, where the rule then drops nothing.
-    """
-    eps, m = exact_epsilon(epsilon), exact_bound(logit_bound)
-    n = whole(context, "context")
-    with ctx.workprec(128):
-        least = weights.term(0) * ball(eps) * (-2 * ball(m)).exp() / n
-        low, high = 0, 1  # kept at `low`, dropped from `high` on
-        while not weights.term(high) < least:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if weights.term(middle) < least:
-                high = middle
-            else:
-                low = middle
-    return high
-
-
 # ------------------------------------------------------------------------------------------------ rounding
-def _fraction(end: Any, bits: int, up: bool) -> Fraction:
+def _fraction(end: arb, bits: int, up: bool) -> Fraction:
     """An end of a ball as a fraction of about `bits` bits, moved outwards."""
     mantissa, exponent = (int(v) for v in end.man_exp())
     drop = max(0, mantissa.bit_length() - bits)
@@ -249,17 +366,17 @@ def _fraction(end: Any, bits: int, up: bool) -> Fraction:
     return Fraction(mantissa) * Fraction(2) ** exponent
 
 
-def _below(x: Any) -> float:
+def _below(x: arb) -> float:
     """A double that is not above the ball."""
     return math.nextafter(float(x.lower()), -math.inf)
 
 
-def _above(x: Any) -> float:
+def _above(x: arb) -> float:
     """A double that is not below the ball."""
     return math.nextafter(float(x.upper()), math.inf)
 
 
-def _above_log(x: Any) -> float:
+def _above_log(x: arb) -> float:
     """The logarithm of the upper end of a ball that may contain 0."""
     top = x.upper()
     return _above(top.log()) if top > 0 else -math.inf

@@ -1,12 +1,13 @@
-"""A formula cut into pieces on which `where`, `min`, `max` and `abs` each take one branch.
+"""Formulas cut into pieces on which `where`, `min`, `max` and `abs` each take one branch, or into blocks of a step.
 
 `where(t < 512, 0, -inf)` is the constant 0 on 0 <= t < 512 and nothing beyond; `max(-t, -100)` is -t and then -100.
 A switch is placed by proof: the two sides differ by a monotone function or a polynomial, whose sign is followed to
-the one distance where it changes.
+the one distance where it changes. A weight that depends on t only through floor(g(t)) is constant on blocks.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,17 +16,19 @@ from flint import arb, ctx, fmpz
 
 from farfield.formula import Formula, Node, number
 from farfield.formula.algebras import exact_value
-from farfield.formula.functions import SWITCHES, reading
+from farfield.formula.functions import SWITCHES, rule_table
 from farfield.formula.tree import substitute
+from farfield.theory.checker.families import value_of
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact.constants import exp
-from farfield.theory.exact.signs import known_sign
-from farfield.theory.exact.values import known_value
-from farfield.theory.sums.evaluation import compiled
-from farfield.theory.sums.shapes import polynomial, shape_of_node
+from farfield.theory.exact.constants import Constant, exp, known_sign
+from farfield.theory.sums.closed import Series
+from farfield.theory.sums.panels import LOW, Far
+from farfield.theory.sums.shapes import has_switch, polynomial, shape_of_node
+from farfield.theory.sums.weight import Weight, compiled
 
 _FARTHEST = 4096  # a switch beyond 2**this is not looked for
 _MOST_PIECES = 200
+_MOST_BLOCKS = 20_000
 
 
 @dataclass(frozen=True)
@@ -42,14 +45,10 @@ def pieces(formula: Formula, start: int) -> list[Piece]:
     result: list[Piece] = []
     for first, last, node in _cut(formula.node, start, None):
         zero = node.op == "-inf" or (formula.weight and not node.free() and exact_value(node, {}) == 0)
-        result.append(Piece(first, last, None if zero else replace(formula, node=node, source="")))
+        result.append(Piece(first, last, None if zero else formula.with_node(node)))
         if len(result) > _MOST_PIECES:
             raise UndecidedError(f"the formula has more than {_MOST_PIECES} pieces")
     return result
-
-
-def has_switch(node: Node) -> bool:
-    return any(n.op in SWITCHES and n.free() for n in node.walk())
 
 
 def _cut(node: Node, first: int, last: int | None) -> Iterator[tuple[int, int | None, Node]]:
@@ -73,7 +72,7 @@ def _cut(node: Node, first: int, last: int | None) -> Iterator[tuple[int, int | 
 def _first_switch(node: Node) -> Node | None:
     """A switch whose condition holds no other switch; None if the formula has none that depends on t."""
     if node.op == "sum":
-        if any(n.op in SWITCHES and n.free() for n in node.walk()):
+        if has_switch(node):
             raise UndecidedError("a switch inside a sum cannot be cut into pieces")
         return None
     condition = node.args[:2] if node.op == "where" else node.args
@@ -105,11 +104,18 @@ def sign_at(node: Node, t: int) -> int:
             value = call(arb(fmpz(t)), False)
             if value > 0 or value < 0 or value.is_zero():
                 return 1 if value > 0 else -1 if value < 0 else 0
-    exact = known_value(at(node, t))
+    exact = _known_value(at(node, t))
     side = None if exact is None else known_sign(exact)
     if side is None:
         raise UndecidedError(f"the branch of the formula at distance {t} could not be decided")
     return side
+
+
+def _known_value(node: Node) -> Constant | None:
+    try:
+        return value_of(node)
+    except UndecidedError:
+        return None
 
 
 def at(node: Node, t: int) -> Node:
@@ -122,10 +128,10 @@ def ratio_at(formula: Formula, t: int, unit: Node) -> Fraction | None:
     node = at(formula.node, t)
     if node == unit:
         return Fraction(1)
-    one, other = known_value(node), known_value(unit)
+    one, other = _known_value(node), _known_value(unit)
     if one is None or other is None or (formula.weight and not other.terms):
         return None
-    return (one / other if formula.weight else exp(one - other)).rational
+    return (one / other if formula.weight else exp(one - other)).fraction
 
 
 def _spans(node: Node, comparison: str, first: int, last: int | None) -> Iterator[tuple[int, int | None, bool]]:
@@ -147,7 +153,7 @@ def _turns(node: Node, first: int, last: int | None) -> list[int]:
     """Distances in (first, last) that include every t at which the sign of the expression is not that at t - 1."""
     shape = shape_of_node(node)
     coefficients = None if shape is None else polynomial(shape)
-    plain = [c.rational for c in coefficients or ()]
+    plain = [c.fraction for c in coefficients or ()]
     if coefficients is not None and None not in plain:
         return _polynomial_turns([q for q in plain if q is not None], first, last)
     way = direction(node, first)
@@ -260,20 +266,99 @@ def _power(node: Node, first: int) -> int | None:
     return sign_at(exponent, 0) if not exponent.free() and _rising(base, first) else None
 
 
-def _gamma(node: Node, first: int) -> int | None:
-    """gamma rises from 1.47 on."""
-    inner = direction(node.args[0], first)
-    return inner if inner == 1 and sign_at(Node("-", (node.args[0], number(Fraction(3, 2)))), first) >= 0 else None
-
-
-_DIRECTIONS: dict[str, Callable[[Node, int], int | None]] = reading("direction", {
-    **dict.fromkeys(("exp", "log", "sqrt", "floor", "atan", "erf"), _as_its_argument),
+_DIRECTIONS: dict[str, Callable[[Node, int], int | None]] = rule_table("direction", {
+    **dict.fromkeys(("exp", "log", "sqrt", "floor"), _as_its_argument),
     "neg": _opposite,
     **dict.fromkeys(("+", "min", "max"), _both(1)),
     "-": _both(-1),
     "*": _product,
     "/": _quotient,
     "**": _power,
-    "gamma": _gamma,
     **dict.fromkeys(("sin", "cos", "abs", "where", "sum"), lambda *_: None),
 }, ("where", "sum"))  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------- blocks of a step
+def step_of(formula: Formula) -> Node | None:
+    """The inner function g if t occurs only inside floor(g(t)) with one rising g; else None."""
+    floors = {n for n in formula.node.walk() if n.op == "floor" and n.free()}
+    if len(floors) != 1:
+        return None
+    (floor,) = floors
+
+    def outside(node: Node) -> bool:
+        if node == floor:
+            return False
+        return node.value == "t" if node.op == "name" else any(outside(a) for a in node.args)
+
+    return None if outside(formula.node) else floor.args[0]
+
+
+class Blocks(Series):
+    """b(t) = f(floor(g(t))) for a rising g: the sum of (length of the block) * (its weight)."""
+
+    method = "sum over the blocks of a step function"
+
+    def __init__(self, weight: Weight, start: int, inner: Node, far: Far):
+        super().__init__(weight, start)
+        self.inner, self._far = inner, far
+        self._edges = [start]  # the first distance of each block
+        self._tails: dict[int, tuple[list[arb], arb]] = {}
+        if direction(inner, start) != 1:
+            raise UndecidedError("the steps of the formula do not rise")
+
+    def _level(self, t: int) -> int:
+        """floor(g(t)), exactly."""
+        for bits in (64, 1024, 1 << 14):  # a large value, such as t**1000, has many digits
+            with ctx.workprec(bits + t.bit_length()):
+                value = compiled(self.inner)(arb(fmpz(t)), False)
+                whole = value.floor().unique_fmpz()
+                nearest = (value.mid() + arb("0.5")).floor().unique_fmpz() if value.rad() < 0.25 else None
+            if whole is not None:
+                return int(whole)
+            if nearest is not None:
+                near = int(nearest)
+                return near if sign_at(Node("-", (self.inner, number(near))), t) >= 0 else near - 1
+        raise UndecidedError("the steps of the formula are too large to be told apart")
+
+    def _next_edge(self, edge: int) -> int:
+        level = self._level(edge)
+        low, step = edge, max(1, edge - self._edges[-2] if len(self._edges) > 1 else 1)
+        while self._level(low + step) == level:
+            low, step = low + step, 2 * step
+            if low.bit_length() > 4096:
+                raise UndecidedError("a step of the formula has no end that could be found")
+        high = low + step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._level(middle) == level else (low, middle)
+        return high
+
+    def _prepare(self) -> tuple[list[arb], arb]:
+        if ctx.prec in self._tails:
+            return self._tails[ctx.prec]
+        small = self.weight(self.start).abs_upper() * arb(2) ** -ctx.prec
+        checked = 1
+        while True:
+            if len(self._edges) >= checked and self._edges[-1] >= 2:  # the bound is one of distances from 2 on
+                with ctx.workprec(LOW):
+                    rest = self._far(arb(fmpz(self._edges[-1])).log())
+                if rest is not None and rest <= small:
+                    break
+                checked = len(self._edges) + 1 + len(self._edges) // 8
+            if len(self._edges) > _MOST_BLOCKS:
+                raise UndecidedError(f"the sum needs more than {_MOST_BLOCKS} blocks")
+            self._edges.append(self._next_edge(self._edges[-1]))
+        tails = [arb(0).union(rest)]
+        for low, high in zip(self._edges[-2::-1], self._edges[:0:-1], strict=True):
+            tails.append(tails[-1] + self.weight(low) * arb(fmpz(high - low)))
+        self._tails[ctx.prec] = (tails[::-1], rest)
+        return self._tails[ctx.prec]
+
+    def _tail(self, j: int) -> arb:
+        tails, rest = self._prepare()
+        edges = self._edges[: len(tails)]
+        place = bisect_right(edges, j) - 1
+        if place + 1 >= len(edges):
+            return arb(0).union(rest)
+        return tails[place + 1] + self.weight(edges[place]) * arb(fmpz(edges[place + 1] - j))

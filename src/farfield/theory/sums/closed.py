@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 from flint import acb, arb, ctx, fmpz
 
-from farfield.theory.errors import DivergenceError
-from farfield.theory.exact.constants import Const, exp, log, power, rational
-from farfield.theory.exact.signs import ball, is_zero, known_sign
-from farfield.theory.sums.evaluation import Weight
+from farfield.formula import Formula
+from farfield.theory.errors import DivergenceError, UndecidedError
+from farfield.theory.exact.constants import Constant, ball, exp, known_sign, log, power, rational, vanishes
 from farfield.theory.sums.shapes import Log, LogPolynomial, Shape, T, constant_part
+from farfield.theory.sums.weight import Weight
 
 
 class Series:
@@ -27,33 +26,45 @@ class Series:
 
     def __init__(self, weight: Weight, start: int = 0):
         self.weight, self.start = weight, start
-        self._sums: dict[int, Any] = {}
+        self._sums: dict[int, arb] = {}
 
     @property
-    def formula(self) -> Any:
+    def formula(self) -> Formula:
         return self.weight.formula
 
-    def term(self, j: int) -> Any:
+    def term(self, j: int) -> arb:
         """b(j); distances below the start contribute nothing."""
         return self.weight(j) if j >= self.start else arb(0)
 
-    def tail(self, j: int) -> Any:
+    def tail(self, j: int) -> arb:
         """The sum of b(t) over t >= j."""
         j = max(int(j), self.start)
         return self.B() if j == self.start else self._tail(j)
 
-    def head(self, j: int) -> Any:
+    def head(self, j: int) -> arb:
         """The sum of b(t) over t < j."""
         return arb(0) if j <= self.start else self.B() - self.tail(j)
 
-    def B(self) -> Any:  # noqa: N802 - the paper's name
+    def B(self) -> arb:  # noqa: N802 - the paper's name
         """The whole sum."""
         if ctx.prec not in self._sums:
             self._sums[ctx.prec] = self._tail(self.start)
         return self._sums[ctx.prec]
 
-    def _tail(self, j: int) -> Any:
+    def _tail(self, j: int) -> arb:
         raise NotImplementedError
+
+    def add_terms(self, end: int, tail: arb) -> list[arb]:
+        """The tails from every distance up to `end` on, from that of `end`, by adding terms one by one."""
+        tails = [tail]
+        for t in range(end - 1, self.start - 1, -1):
+            value = self.term(t)
+            if value < 0:
+                raise ValueError(f"the weight at distance {t} is negative")
+            if not value.is_finite():
+                raise UndecidedError(f"the weight at distance {t} could not be enclosed")
+            tails.append(tails[-1] + value)
+        return tails[::-1]
 
     def tie(self, j: int, epsilon: Fraction) -> bool | None:
         """Whether tail(j) = epsilon * B exactly; None if this cannot be told."""
@@ -65,15 +76,15 @@ class Geometric(Series):
 
     method = "geometric series"
 
-    def __init__(self, weight: Weight, start: int, k: Const):
+    def __init__(self, weight: Weight, start: int, k: Constant):
         super().__init__(weight, start)
         self.k = k
 
-    def _tail(self, j: int) -> Any:
+    def _tail(self, j: int) -> arb:
         return self.term(j) / -(-ball(self.k)).expm1()
 
     def tie(self, j: int, epsilon: Fraction) -> bool | None:
-        return is_zero(self.k * (j - self.start) + log(rational(epsilon)))
+        return vanishes(self.k * (j - self.start) + log(rational(epsilon)))
 
 
 class PowerLaw(Series):
@@ -81,11 +92,11 @@ class PowerLaw(Series):
 
     method = "Hurwitz zeta"
 
-    def __init__(self, weight: Weight, start: int, factor: Const, s: Const, shift: Const):
+    def __init__(self, weight: Weight, start: int, factor: Constant, s: Constant, shift: Constant):
         super().__init__(weight, start)
         self.factor, self.s, self.shift = factor, s, shift
 
-    def _tail(self, j: int) -> Any:
+    def _tail(self, j: int) -> arb:
         return ball(self.factor) * ball(self.s).zeta(arb(fmpz(j)) + ball(self.shift))
 
 
@@ -94,11 +105,11 @@ class Quadratic(Series):
 
     method = "digamma"
 
-    def __init__(self, weight: Weight, start: int, factor: Const, shift: Const, c: Const):
+    def __init__(self, weight: Weight, start: int, factor: Constant, shift: Constant, c: Constant):
         super().__init__(weight, start)
         self.factor, self.shift, self.c = factor, shift, c
 
-    def _tail(self, j: int) -> Any:
+    def _tail(self, j: int) -> arb:
         c = ball(self.c)
         value = acb(arb(fmpz(j)) + ball(self.shift), c).digamma().imag / c
         return ball(self.factor) * value
@@ -112,7 +123,7 @@ class Rational(Series):
 
     method = "partial fractions"
 
-    def __init__(self, weight: Weight, start: int, factor: Const, poles: dict[Fraction, int]):
+    def __init__(self, weight: Weight, start: int, factor: Constant, poles: dict[Fraction, int]):
         super().__init__(weight, start)
         self.factor = factor
         self.parts = _partial_fractions(poles)
@@ -122,7 +133,7 @@ class Rational(Series):
             classes[a % 1] = classes.get(a % 1, Fraction(0)) + coefficients[0]
         self.telescopes = all(m == 1 for m in poles.values()) and not any(classes.values())
 
-    def _tail(self, j: int) -> Any:
+    def _tail(self, j: int) -> arb:
         lost = self.degree * max(j, 2).bit_length() + 16  # the digammas cancel down to j**(1 - degree)
         with ctx.workprec(ctx.prec + lost):
             total = arb(0)
@@ -164,12 +175,12 @@ def _partial_fractions(poles: dict[Fraction, int]) -> dict[Fraction, list[Fracti
 
 
 # ---------------------------------------------------------------------------------------------------- recognition
-def beyond(start: int, shift: Const) -> bool:
+def beyond(start: int, shift: Constant) -> bool:
     """Whether t + shift > 0 for all t >= start, so that its logarithm is defined."""
     return known_sign(shift + start) == 1
 
 
-def logs_and_rest(a: Shape) -> tuple[dict[Const, Const], Shape]:
+def logs_and_rest(a: Shape) -> tuple[dict[Constant, Constant], Shape]:
     """The coefficients of log(t + shift) by shift, and what remains, without the constant."""
     logs = {atom.shift: c for atom, c in a.items() if isinstance(atom, Log) and atom.exponent == 1}
     rest: Shape = {
@@ -195,7 +206,7 @@ def closed(weight: Weight, a: Shape, start: int) -> Series | None:
     return None
 
 
-def _geometric(weight: Weight, start: int, c: Const) -> Series | None:
+def _geometric(weight: Weight, start: int, c: Constant) -> Series | None:
     side = known_sign(c)
     if side == -1:
         return Geometric(weight, start, -c)
@@ -204,7 +215,7 @@ def _geometric(weight: Weight, start: int, c: Const) -> Series | None:
     raise DivergenceError("the weights grow exponentially")
 
 
-def _from_logs(weight: Weight, start: int, factor: Const, logs: dict[Const, Const]) -> Series | None:
+def _from_logs(weight: Weight, start: int, factor: Constant, logs: dict[Constant, Constant]) -> Series | None:
     if len(logs) == 1:
         ((shift, c),) = logs.items()
         above = known_sign(-c - 1)
@@ -215,14 +226,14 @@ def _from_logs(weight: Weight, start: int, factor: Const, logs: dict[Const, Cons
         raise DivergenceError("the weights fall no faster than 1/t")
     poles: dict[Fraction, int] = {}
     for shift, c in logs.items():
-        place, order = shift.rational, c.whole
+        place, order = shift.fraction, c.whole
         if place is None or order is None or not -12 <= order < 0:
             return None
         poles[place] = -order
     return Rational(weight, start, factor, poles) if sum(poles.values()) > 1 else None
 
 
-def _quadratic(weight: Weight, start: int, factor: Const, lower: tuple[Const, ...]) -> Series | None:
+def _quadratic(weight: Weight, start: int, factor: Constant, lower: tuple[Constant, ...]) -> Series | None:
     """1/(t**2 + c1*t + c0) by the sign of its discriminant."""
     c0, c1 = lower
     shift = c1 / 2
@@ -230,8 +241,8 @@ def _quadratic(weight: Weight, start: int, factor: Const, lower: tuple[Const, ..
     side = known_sign(square)
     if side == 1:
         return Quadratic(weight, start, factor, shift, power(square, Fraction(1, 2)))
-    width = power(-square, Fraction(1, 2)).rational if side == -1 else None
-    place = shift.rational
+    width = power(-square, Fraction(1, 2)).fraction if side == -1 else None
+    place = shift.fraction
     if width is not None and place is not None and start + place - width > 0:
         return Rational(weight, start, factor, {place - width: 1, place + width: 1})
     return None

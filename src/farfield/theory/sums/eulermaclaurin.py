@@ -12,30 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 from flint import arb, ctx, fmpz
 
 from farfield.theory.errors import UndecidedError
-from farfield.theory.exact.constants import ONE, ZERO, Const, exp
-from farfield.theory.exact.signs import ball, known_sign
+from farfield.theory.exact.constants import ONE, ZERO, Constant, ball, exp, known_sign
 from farfield.theory.sums.closed import Series, beyond, logs_and_rest
-from farfield.theory.sums.evaluation import Weight
 from farfield.theory.sums.shapes import Log, LogLog, Power, Shape, constant_part
+from farfield.theory.sums.weight import Weight
 
-Integral = Callable[[Any], Any]  # x -> the integral of b from x to infinity
+Integral = Callable[[arb], arb]  # x -> the integral of b from x to infinity
 _MOST_TERMS = 2048  # of one power series
 _FARTHEST = 1 << 14  # the largest number of terms added one by one
 
 
 @lru_cache(maxsize=4096)
-def bernoulli(n: int, bits: int) -> Any:
+def bernoulli(n: int, bits: int) -> arb:
     """The Bernoulli number B_n as a ball."""
     with ctx.workprec(bits):
         return arb.bernoulli(n)
 
 
-def correction(jet: list[Any], k: int) -> Any:
+def correction(jet: list[arb], k: int) -> arb:
     """B_2k/(2k)! * b^(2k-1) from the Taylor coefficients of b."""
     return bernoulli(2 * k, ctx.prec) / (2 * k) * jet[2 * k - 1]
 
@@ -43,12 +41,12 @@ def correction(jet: list[Any], k: int) -> Any:
 class EulerMaclaurin(Series):
     """Euler-Maclaurin from the first N at which it reaches the precision; the terms before N are added."""
 
-    def __init__(self, weight: Weight, start: int, integral: Integral, shift: Const):
+    def __init__(self, weight: Weight, start: int, integral: Integral, shift: Constant):
         super().__init__(weight, start)
         self.integral, self.shift = integral, shift
-        self._near: dict[int, tuple[int, list[Any]]] = {}  # precision -> first N, tails from start to N
+        self._near: dict[int, tuple[int, list[arb]]] = {}  # precision -> first N, tails from start to N
 
-    def _tail(self, j: int) -> Any:
+    def _tail(self, j: int) -> arb:
         if ctx.prec not in self._near:
             self._near[ctx.prec] = self._begin()
         first, tails = self._near[ctx.prec]
@@ -59,7 +57,7 @@ class EulerMaclaurin(Series):
             raise UndecidedError(f"the sum from distance {j} on could not be enclosed")
         return value
 
-    def _begin(self) -> tuple[int, list[Any]]:
+    def _begin(self) -> tuple[int, list[arb]]:
         first = max(self.start, ctx.prec // 5 - self._floor_of_shift())
         while True:
             value = self._far(first)
@@ -68,17 +66,14 @@ class EulerMaclaurin(Series):
             first = max(2 * first, 16)
             if first > _FARTHEST:
                 raise UndecidedError("the weights vary too fast for their sum to be enclosed")
-        tails = [value]
-        for t in range(first - 1, self.start - 1, -1):
-            tails.append(tails[-1] + self.term(t))
-        return first, tails[::-1]
+        return first, self.add_terms(first, value)
 
     def _floor_of_shift(self) -> int:
         with ctx.workprec(64):
             whole = ball(self.shift).floor().unique_fmpz()
         return int(whole) if whole is not None and abs(whole) < 1 << 60 else 0
 
-    def _far(self, n: int) -> Any | None:
+    def _far(self, n: int) -> arb | None:
         """The tail from n on, or None if the remainder does not fall below the precision there."""
         raise NotImplementedError
 
@@ -88,7 +83,7 @@ class CompletelyMonotone(EulerMaclaurin):
 
     method = "Euler-Maclaurin, completely monotone weight"
 
-    def _far(self, n: int) -> Any | None:
+    def _far(self, n: int) -> arb | None:
         x = arb(fmpz(n))
         terms, total = 16, arb(0)
         while terms <= _MOST_TERMS:
@@ -117,17 +112,17 @@ class LogSquare(EulerMaclaurin):
 
     method = "Euler-Maclaurin with the error function"
 
-    def __init__(self, weight: Weight, start: int, factor: Const, c: Const, s: Const, shift: Const):
+    def __init__(self, weight: Weight, start: int, factor: Constant, c: Constant, s: Constant, shift: Constant):
         self.factor, self.c, self.s = factor, c, s
         super().__init__(weight, start, lambda x: self._integral_in_y(x + ball(shift)), shift)
 
-    def _integral_in_y(self, y: Any) -> Any:
+    def _integral_in_y(self, y: arb) -> arb:
         c, m = ball(self.c), ball(self.s) + 1
         root = c.sqrt()
         value = (root * (y.log() - m / (2 * c))).erfc() * (m * m / (4 * c)).exp()
         return ball(self.factor) * value * (arb.pi() / c).sqrt() / 2
 
-    def _far(self, n: int) -> Any | None:
+    def _far(self, n: int) -> arb | None:
         x = arb(fmpz(n))
         y, c = x + ball(self.shift), ball(self.c)
         if not (y / 2).log() >= ball(self.s) / (2 * c):
@@ -163,9 +158,9 @@ class FastDecay(Series):
     def __init__(self, weight: Weight, start: int, integral: Integral, falling: int):
         super().__init__(weight, start)
         self.integral, self.falling = integral, max(falling, start)
-        self._tails: dict[int, list[Any]] = {}
+        self._tails: dict[int, list[arb]] = {}
 
-    def rest(self, t: int) -> Any:
+    def rest(self, t: int) -> arb:
         """An upper bound of the sum over distances >= t, for t beyond the peak."""
         return (self.weight(t) + self.integral(arb(fmpz(t)))).abs_upper()
 
@@ -179,15 +174,12 @@ class FastDecay(Series):
                 return None
         return t
 
-    def _tail(self, j: int) -> Any:
+    def _tail(self, j: int) -> arb:
         if ctx.prec not in self._tails:
             last = self.last()
             if last is None:
                 raise UndecidedError("the weights fall too slowly to be added one by one")
-            tails = [arb(0).union(self.rest(last))]
-            for t in range(last - 1, self.start - 1, -1):
-                tails.append(tails[-1] + self.term(t))
-            self._tails[ctx.prec] = tails[::-1]
+            self._tails[ctx.prec] = self.add_terms(last, arb(0).union(self.rest(last)))
         tails = self._tails[ctx.prec]
         return tails[j - self.start] if j - self.start < len(tails) else arb(0).union(self.rest(j))
 
@@ -212,7 +204,7 @@ def smooth(weight: Weight, a: Shape, start: int) -> Series | None:
 
 
 def _stretched(
-    weight: Weight, start: int, factor: Const, atom: Power, c: Const, shift: Const | None, s: Const
+    weight: Weight, start: int, factor: Constant, atom: Power, c: Constant, shift: Constant | None, s: Constant
 ) -> Series | None:
     """b(t) = C*(t + a)**s * exp(-c*(t + a)**p): the integral is C*Gamma((s+1)/p, c*(x+a)**p)/(p*c**((s+1)/p))."""
     p, a, c = atom.exponent, atom.shift, -c
@@ -228,7 +220,7 @@ def _stretched(
     ):
         return None
 
-    def integral(x: Any) -> Any:
+    def integral(x: arb) -> arb:
         order, scale = (ball(s) + 1) / ball(p), ball(c)
         return ball(factor) * (scale * (x + ball(a)) ** ball(p)).gamma_upper(order) / (ball(p) * scale**order)
 
@@ -249,7 +241,7 @@ def _stretched(
         return series if series.last() is not None else None
 
 
-def _bertrand(weight: Weight, start: int, factor: Const, atom: LogLog, q: Const, s: Const) -> Series | None:
+def _bertrand(weight: Weight, start: int, factor: Constant, atom: LogLog, q: Constant, s: Constant) -> Series | None:
     """b(t) = C*n**-s * (log(k*n))**-q, n = t + a, s >= 1, q > 0: closed by the incomplete gamma function."""
     k, a = atom.scale, atom.shift
     slow = known_sign(s - 1)
@@ -259,7 +251,7 @@ def _bertrand(weight: Weight, start: int, factor: Const, atom: LogLog, q: Const,
     if slow == 0 and known_sign(q - 1) != 1:
         return None
 
-    def integral(x: Any) -> Any:
+    def integral(x: arb) -> arb:
         m, order = (ball(k) * (x + ball(a))).log(), 1 - ball(q)
         if slow == 0:
             return ball(factor) * m**order / -order

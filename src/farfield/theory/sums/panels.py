@@ -8,8 +8,8 @@ convergence proof supplies. No convexity or monotonicity is needed anywhere.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
-from typing import Any
 
 from flint import acb, arb, ctx, fmpz
 
@@ -17,10 +17,10 @@ from farfield.theory.budget import TimeUpError, tick
 from farfield.theory.errors import IntegralError, NotReachedError, NotSmoothError, UndecidedError
 from farfield.theory.sums.closed import Series
 from farfield.theory.sums.eulermaclaurin import bernoulli, correction
-from farfield.theory.sums.evaluation import Weight
+from farfield.theory.sums.weight import Weight
 
-Far = Callable[[Any], Any | None]  # log X -> an upper bound of the sum over t >= X, or None if it is not proven there
-_LOW = 64  # bits for bounds
+Far = Callable[[arb], arb | None]  # log X -> an upper bound of the sum over t >= X, or None if it is not proven there
+LOW = 64  # bits for bounds
 _DIRECT = 1 << 10  # up to here terms are simply added
 _LONGEST = 1 << 15  # never add more terms than this
 FIRST = (32, 64, 128, 256, 512, 1024, 4096)  # where Euler-Maclaurin may begin, counted from the start
@@ -29,7 +29,7 @@ _MOST_PANELS = 4000
 _MOST_EVALUATIONS = 80  # of the weight in one integral, for each bit of precision
 
 
-def _largest(weight: Weight, low: Any, high: Any, r: Any) -> Any:
+def _largest(weight: Weight, low: arb, high: arb, r: arb) -> arb:
     """A bound of |b| at distance r around [low, high], or infinity."""
     try:
         value = weight.largest(acb((low - r).union(high + r), arb(0).union(r).union(-r)))
@@ -41,15 +41,15 @@ def _largest(weight: Weight, low: Any, high: Any, r: Any) -> Any:
 class SmoothSum:
     """The sum of b(t) over j <= t < X for every j from `first` on, at one precision and to one absolute error."""
 
-    def __init__(self, weight: Weight, first: int, end: Any, error: Any):
+    def __init__(self, weight: Weight, first: int, end: arb, error: arb):
         self.weight, self.first, self.end, self.error = weight, first, end, error
         self.pairs, self.remainder = self._remainder()
         self.at_end = self._boundary(end)
         self.knots, self.integrals = self._integrals()
 
     # -- the remainder ------------------------------------------------------------------------------------------
-    def _remainder(self) -> tuple[int, Any]:
-        with ctx.workprec(_LOW):
+    def _remainder(self) -> tuple[int, arb]:
+        with ctx.workprec(LOW):
             low = arb(fmpz(self.first))
             high, radius, largest = self._panel(low, None)
             for p in range(2, 400):
@@ -76,12 +76,12 @@ class SmoothSum:
             raise NotReachedError
 
     @staticmethod
-    def _bound(p: int, width: Any, radius: Any, largest: Any) -> Any:
-        return (abs(bernoulli(2 * p, _LOW)) * width * largest / radius ** (2 * p)).upper()
+    def _bound(p: int, width: arb, radius: arb, largest: arb) -> arb:
+        return (abs(bernoulli(2 * p, LOW)) * width * largest / radius ** (2 * p)).upper()
 
-    def _panel(self, x: Any, ratio: Any | None, p: int = 8, wide: bool = False) -> tuple[Any, Any, Any]:
+    def _panel(self, x: arb, ratio: arb | None, p: int = 8, wide: bool = False) -> tuple[arb, arb, arb]:
         """A panel from x on: its end, the radius of the discs, the bound of |b| on them."""
-        best: tuple[Any, Any, Any, Any] | None = None
+        best: tuple[arb, arb, arb, arb] | None = None
         tries = (0.6, 0.4, 0.25, 0.15, 0.08, 0.04, 0.02, 0.01, 0.004) if ratio is None else (1.3, 1.0, 0.75)
         for share in tries:
             radius = (x * share if ratio is None else x * min(float((ratio * share).mid()), 0.7)).mid()
@@ -101,7 +101,7 @@ class SmoothSum:
         return best[1:]
 
     # -- the boundary and the integral --------------------------------------------------------------------------
-    def _boundary(self, x: Any) -> Any:
+    def _boundary(self, x: arb) -> arb:
         """b(x)/2 - sum of B_2k/(2k)! b^(2k-1)(x)."""
         jet = self.weight.jet(x, 2 * self.pairs)
         total = jet[0] / 2
@@ -109,7 +109,7 @@ class SmoothSum:
             total -= correction(jet, k)
         return total
 
-    def _integrals(self) -> tuple[list[Any], list[Any]]:
+    def _integrals(self) -> tuple[list[arb], list[arb]]:
         """Knots in u = log x, and the integral from each knot to the end."""
         knots, step, stop = [arb(max(self.first, 1)).log().mid()], arb(1), self.end.log()
         while (knots[-1] + step) < stop:
@@ -120,8 +120,8 @@ class SmoothSum:
             values.append(values[-1] + self._integral(a, b))
         return knots, values[::-1]
 
-    def _integral(self, a: Any, b: Any) -> Any:
-        def integrand(u: Any, analytic: bool) -> Any:
+    def _integral(self, a: arb, b: arb) -> arb:
+        def integrand(u: acb, analytic: bool) -> acb:
             x = u.exp()
             try:
                 tick()
@@ -143,7 +143,7 @@ class SmoothSum:
             raise IntegralError
         return value
 
-    def from_(self, j: int) -> Any:
+    def tail(self, j: int) -> arb:
         """The sum over j <= t < X."""
         x = arb(fmpz(j))
         u = x.log()
@@ -153,6 +153,17 @@ class SmoothSum:
         else:
             integral = self.integrals[after] + self._integral(u, self.knots[after])
         return integral + self._boundary(x) - self.at_end + arb(0, self.remainder)
+
+
+def smooth_sum(weight: Weight, start: int, end: arb, error: arb) -> tuple[SmoothSum, arb] | None:
+    """Euler-Maclaurin from the first of several distances at which it reaches the precision, and its tail."""
+    for offset in FIRST:
+        if not start + offset < end:
+            return None
+        with contextlib.suppress(NotReachedError):
+            result = SmoothSum(weight, start + offset, end, error)
+            return result, result.tail(result.first)
+    return None
 
 
 class General(Series):
@@ -167,26 +178,26 @@ class General(Series):
     def __init__(self, weight: Weight, start: int, far: Far):
         super().__init__(weight, start)
         self._far = far
-        self._bounds: dict[int, Any | None] = {}
-        self._parts: dict[int, tuple[list[Any], SmoothSum | None, Any]] = {}
+        self._bounds: dict[int, arb | None] = {}
+        self._parts: dict[int, tuple[list[arb], SmoothSum | None, arb]] = {}
         self._smooth = True
 
-    def far(self, k: int) -> Any | None:
+    def far(self, k: int) -> arb | None:
         """An upper bound of the sum over t >= 2**k, or None."""
         if k not in self._bounds:
-            with ctx.workprec(_LOW):
+            with ctx.workprec(LOW):
                 self._bounds[k] = self._far(arb(k) * arb(2).log())
         return self._bounds[k]
 
-    def _scale(self) -> Any:
+    def _scale(self) -> arb:
         """A lower bound of B: the largest of the first weights."""
-        with ctx.workprec(_LOW):
+        with ctx.workprec(LOW):
             top = max((self.term(t).abs_lower() for t in range(self.start, self.start + 16)), key=float)
         if not top > 0:
             raise UndecidedError("the first weights are all 0, and so the sum could not be enclosed")
         return top
 
-    def _end(self, error: Any) -> int | None:
+    def _end(self, error: arb) -> int | None:
         """The first exponent k tried for which the sum from 2**k on is below the error."""
         least = max(6, self.start.bit_length() + 1)
         for k in _ENDS:
@@ -195,7 +206,7 @@ class General(Series):
                 return k
         return None
 
-    def _prepare(self) -> tuple[list[Any], SmoothSum | None, Any]:
+    def _prepare(self) -> tuple[list[arb], SmoothSum | None, arb]:
         key = 0 if self.rough else ctx.prec
         if key in self._parts:
             return self._parts[key]
@@ -211,24 +222,20 @@ class General(Series):
         self._parts[ctx.prec] = parts
         return parts
 
-    def _by_panels(self, k: int, error: Any) -> tuple[list[Any], SmoothSum | None, Any] | None:
-        end, rest = arb(2) ** k, self.far(k)
-        for offset in FIRST:
-            first = self.start + offset
-            if not first < end:
-                break
-            try:
-                smooth = SmoothSum(self.weight, first, end, error)
-                tails = [smooth.from_(first) + arb(0).union(rest)]
-            except (NotSmoothError, IntegralError):
-                self._smooth = False
-                return None
-            except NotReachedError:
-                continue
-            return self._add_up(tails, first), smooth, rest
-        return None
+    def _by_panels(self, k: int, error: arb) -> tuple[list[arb], SmoothSum | None, arb] | None:
+        rest = self.far(k)
+        assert rest is not None
+        try:
+            result = smooth_sum(self.weight, self.start, arb(2) ** k, error)
+        except (NotSmoothError, IntegralError):
+            self._smooth = False
+            return None
+        if result is None:
+            return None
+        smooth, tail = result
+        return self.add_terms(smooth.first, tail + arb(0).union(rest)), smooth, rest
 
-    def _one_by_one(self, k: int | None) -> tuple[list[Any], SmoothSum | None, Any]:
+    def _one_by_one(self, k: int | None) -> tuple[list[arb], SmoothSum | None, arb]:
         """Add the terms below 2**k; if no k will do, as many as is sensible, and keep the bound of the rest."""
         most = _LONGEST.bit_length() - 1
         if k is None or k > most:
@@ -236,23 +243,14 @@ class General(Series):
             if k is None:
                 raise UndecidedError("no bound of the far part of the sum could be proven")
         rest = self.far(k)
-        return self._add_up([arb(0).union(rest)], 1 << k), None, rest
+        assert rest is not None
+        return self.add_terms(1 << k, arb(0).union(rest)), None, rest
 
-    def _add_up(self, tails: list[Any], first: int) -> list[Any]:
-        for t in range(first - 1, self.start - 1, -1):
-            value = self.term(t)
-            if value < 0:
-                raise ValueError(f"the weight at distance {t} is negative")
-            if not value.is_finite():
-                raise UndecidedError(f"the weight at distance {t} could not be enclosed")
-            tails.append(tails[-1] + value)
-        return tails[::-1]
-
-    def _tail(self, j: int) -> Any:
+    def _tail(self, j: int) -> arb:
         tails, smooth, rest = self._prepare()
         if j - self.start < len(tails):
             return tails[j - self.start]
         if smooth is not None and arb(fmpz(j)) < smooth.end:
-            return smooth.from_(j) + arb(0).union(rest)
+            return smooth.tail(j) + arb(0).union(rest)
         bound = self.far(j.bit_length() - 1)
         return arb(0).union(rest if bound is None else bound.min(rest))

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
-from typing import Any
 
 from flint import arb, ctx, fmpz
 
 from farfield.formula import Formula, Node
-from farfield.theory.errors import DivergenceError, IntegralError, NotReachedError, NotSmoothError, UndecidedError
-from farfield.theory.exact.constants import ONE, exp, rational
-from farfield.theory.exact.signs import ball, known_sign
-from farfield.theory.sums.branches import at, has_switch, pieces, ratio_at
+from farfield.theory.errors import DivergenceError, IntegralError, NotSmoothError, UndecidedError
+from farfield.theory.exact.constants import ONE, ball, exp, known_sign, rational
+from farfield.theory.sums.branches import at, pieces, ratio_at
 from farfield.theory.sums.closed import Geometric, PowerLaw, Series, beyond, closed, logs_and_rest
 from farfield.theory.sums.eulermaclaurin import smooth
-from farfield.theory.sums.evaluation import Weight
-from farfield.theory.sums.panels import FIRST, SmoothSum
-from farfield.theory.sums.shapes import Shape, T, constant_part, is_constant, shape
+from farfield.theory.sums.panels import SmoothSum, smooth_sum
+from farfield.theory.sums.shapes import Shape, T, constant_part, has_switch, is_constant, shape
+from farfield.theory.sums.weight import Weight
 
 _SHORT = 1024  # add this many terms without a thought
 _LONGEST = 1 << 18  # never add more
 _EXACT = 4096  # terms added as fractions to decide a tie
 
 
-class Stretch:
-    """The sum of b(t) over first <= t < last: `from_(j)` is the part with t >= j."""
+class Stretch(Series):
+    """The sum of b(t) over first <= t < last."""
+
+    method = "finite sum"
 
     def __init__(self, formula: Formula, first: int, last: int):
-        self.formula, self.first, self.last = formula, first, last
-        self.weight = Weight(formula)
+        super().__init__(Weight(formula), first)
+        self.last = last
         self.shape = shape(formula)
         self._closed = self._find_closed() if last - first > _SHORT else None
-        self._parts: dict[int, tuple[list[Any], SmoothSum | None]] = {}
+        self._parts: dict[int, tuple[list[arb], SmoothSum | None]] = {}
 
     @property
     def constant(self) -> bool:
@@ -41,62 +42,51 @@ class Stretch:
         if self.shape is None:
             return None
         try:
-            result = closed(self.weight, self.shape, self.first) or smooth(self.weight, self.shape, self.first)
+            return closed(self.weight, self.shape, self.start) or smooth(self.weight, self.shape, self.start)
         except DivergenceError:
-            result = _divergent(self.weight, self.shape, self.first)
-        return result
+            return _divergent(self.weight, self.shape, self.start)
 
-    def from_(self, j: int) -> Any:
-        """The sum over max(j, first) <= t < last."""
-        j = max(j, self.first)
+    def term(self, j: int) -> arb:
+        value = super().term(j) if j < self.last else arb(0)
+        if not value.is_finite() or value < 0:
+            raise ValueError(undefined(self.formula, j))
+        return value
+
+    def _tail(self, j: int) -> arb:
         if j >= self.last:
             return arb(0)
         if self.constant:
-            return arb(fmpz(self.last - j)) * self.weight(self.first)
+            return arb(fmpz(self.last - j)) * self.weight(self.start)
         if self._closed is not None:
             return self._closed.tail(j) - self._closed.tail(self.last)
         if ctx.prec not in self._parts:
             self._parts[ctx.prec] = self._prepare()
-        tails, smooth_sum = self._parts[ctx.prec]
-        if j - self.first < len(tails):
-            return tails[j - self.first]
-        assert smooth_sum is not None
-        return smooth_sum.from_(j)
+        tails, smooth_part = self._parts[ctx.prec]
+        if j - self.start < len(tails):
+            return tails[j - self.start]
+        assert smooth_part is not None
+        return smooth_part.tail(j)
 
-    def _prepare(self) -> tuple[list[Any], SmoothSum | None]:
-        length = self.last - self.first
+    def _prepare(self) -> tuple[list[arb], SmoothSum | None]:
+        length = self.last - self.start
         if length > 2 * _SHORT:
             with ctx.workprec(64):
-                error = max((self.weight(self.first + i).abs_upper() for i in range(4)), key=float)
-            for offset in FIRST:
-                try:
-                    result = SmoothSum(
-                        self.weight, self.first + offset, arb(fmpz(self.last)), error * arb(2) ** -ctx.prec
-                    )
-                    return self._add_up([result.from_(self.first + offset)], self.first + offset), result
-                except (NotSmoothError, IntegralError):
-                    break
-                except NotReachedError:
-                    continue
+                error = max((self.weight(self.start + i).abs_upper() for i in range(4)), key=float)
+            with contextlib.suppress(NotSmoothError, IntegralError):
+                result = smooth_sum(self.weight, self.start, arb(fmpz(self.last)), error * arb(2) ** -ctx.prec)
+                if result is not None:
+                    return self.add_terms(result[0].first, result[1]), result[0]
         if length > _LONGEST:
             raise UndecidedError(f"the sum of {length} weights that vary this fast is too long to be certified")
-        return self._add_up([arb(0)], self.last), None
-
-    def _add_up(self, tails: list[Any], end: int) -> list[Any]:
-        for t in range(end - 1, self.first - 1, -1):
-            value = self.weight(t)
-            if not value.is_finite() or value < 0:
-                raise ValueError(undefined(self.formula, t))
-            tails.append(tails[-1] + value)
-        return tails[::-1]
+        return self.add_terms(self.last, arb(0)), None
 
     def exact(self, j: int, unit: Node) -> Fraction | None:
         """The same sum in units of one weight, as a rational number if the weights plainly have rational ratios."""
-        j = max(j, self.first)
+        j = max(j, self.start)
         if j >= self.last:
             return Fraction(0)
         if self.constant:
-            value = ratio_at(self.formula, self.first, unit)
+            value = ratio_at(self.formula, self.start, unit)
             return None if value is None else value * (self.last - j)
         if self.last - j > _EXACT:
             return None
@@ -107,10 +97,6 @@ class Stretch:
                 return None
             total += value
         return total
-
-    def unit(self) -> Node:
-        """The first weight, in which the others may be measured."""
-        return at(self.formula.node, self.first)
 
 
 def undefined(formula: Formula, t: int) -> str:
@@ -124,7 +110,7 @@ def undefined(formula: Formula, t: int) -> str:
 class _GrowingPower(PowerLaw):
     """b(t) = C*(t + a)**-s with s <= 1: differences of Hurwitz zeta, continued; of digamma for s = 1."""
 
-    def _tail(self, j: int) -> Any:
+    def _tail(self, j: int) -> arb:
         if self.s != ONE:
             return super()._tail(j)
         return ball(self.factor) * -(arb(fmpz(j)) + ball(self.shift)).digamma()
@@ -143,50 +129,66 @@ def _divergent(weight: Weight, a: Shape, start: int) -> Series | None:
     return None
 
 
-class Row:
-    """The weights of a row of n tokens, t = start ... n - 1, with `term`, `tail`, `head` and `B` like a series."""
+class Stretches(Series):
+    """Weights in finite stretches, and perhaps a `rest` beyond them."""
+
+    stretches: list[Stretch]
+    rest: Series | None = None
+
+    def term(self, j: int) -> arb:
+        """b(j) by the piece that holds there: at the edge a ball around t could not tell the branches apart."""
+        if self.rest is not None and j >= self.rest.start:
+            return self.rest.term(j)
+        return sum((s.weight(j) for s in self.stretches if s.start <= j < s.last), arb(0))
+
+    def _tail(self, j: int) -> arb:
+        total = sum((s.tail(j) for s in self.stretches if s.last > j), arb(0))
+        return total if self.rest is None else total + self.rest.tail(j)
+
+    def tie(self, j: int, epsilon: Fraction) -> bool | None:
+        here, total = self._exact(j), self._exact(self.start)
+        return None if here is None or total is None else here == epsilon * total
+
+    def _exact(self, j: int) -> Fraction | None:
+        """The tail in units of the first weight, as a rational number if it is one."""
+        if not self.stretches:
+            return None
+        unit = at(self.stretches[0].formula.node, self.stretches[0].start)
+        total = Fraction(0) if self.rest is None else _exact_tail(self.rest, j, unit)
+        for stretch in self.stretches:
+            part = stretch.exact(j, unit)
+            if total is None or part is None:
+                return None
+            total += part
+        return total
+
+
+def _exact_tail(s: Series, j: int, unit: Node) -> Fraction | None:
+    """The tail of a geometric series in units of one weight, as a rational number if it is one."""
+    if not isinstance(s, Geometric):
+        return None
+    first, ratio = ratio_at(s.formula, max(j, s.start), unit), exp(-s.k).fraction
+    return None if ratio is None or first is None else first / (1 - ratio)
+
+
+class Row(Stretches):
+    """The weights of a row of n tokens, t = start ... n - 1."""
 
     method = "finite sum"
-    rough = False
 
     def __init__(self, formula: Formula, length: int, start: int = 0):
-        self.formula, self.length, self.start = formula.primitive, length, start
-        formula = self.formula
-        self.weight = Weight(formula)
+        formula = formula.primitive
+        super().__init__(Weight(formula), start)
         if length <= start:
             raise ValueError(f"the row must be longer than the start, {start} tokens, not {length}")
         try:
-            result = pieces(formula, start) if has_switch(formula.node) else []
+            cut = pieces(formula, start) if has_switch(formula.node) else []
         except UndecidedError:
-            result = []
-        self.stretches = [
-            Stretch(p.formula, p.first, min(length, p.last or length))
-            for p in result
-            if p.formula is not None and p.first < length
-        ]
-        if not result:
+            cut = []
+        inside = [(p.formula, p.first, min(length, p.last or length)) for p in cut if p.first < length]
+        self.stretches = [Stretch(piece, first, last) for piece, first, last in inside if piece is not None]
+        if not cut:
             self.stretches = [Stretch(formula, start, length)]
-        first = self.weight(start)
-        if not first.is_finite() or first < 0:
+        first_weight = self.weight(start)
+        if not first_weight.is_finite() or first_weight < 0:
             raise ValueError(undefined(formula, start))
-
-    def term(self, j: int) -> Any:
-        return sum((s.weight(j) for s in self.stretches if s.first <= j < s.last), arb(0))
-
-    def tail(self, j: int) -> Any:
-        return sum((s.from_(j) for s in self.stretches if s.last > j), arb(0))
-
-    def B(self) -> Any:  # noqa: N802 - the paper's name
-        return self.tail(0)
-
-    def head(self, j: int) -> Any:
-        return self.B() - self.tail(j)
-
-    def tie(self, j: int, epsilon: Fraction) -> bool | None:
-        unit = self.stretches[0].unit()
-        here = [s.exact(j, unit) for s in self.stretches]
-        whole = [s.exact(0, unit) for s in self.stretches]
-        if any(x is None for x in (*here, *whole)):
-            return None
-        zero = Fraction(0)
-        return sum((x or zero for x in here), zero) == epsilon * sum((x or zero for x in whole), zero)

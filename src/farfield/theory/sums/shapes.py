@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from farfield.formula import Formula, FormulaError, Node, index_range, number
-from farfield.formula.functions import reading
+from farfield.formula.functions import SWITCHES, rule_table
 from farfield.formula.tree import substitute
-from farfield.theory.errors import UndecidedError, UndefinedError
+from farfield.theory.checker.families import value_of
+from farfield.theory.errors import UndecidedError
 from farfield.theory.exact import constants
-from farfield.theory.exact.constants import ONE, ZERO, Const, rational
-from farfield.theory.exact.signs import known_sign
-from farfield.theory.exact.values import value_of
+from farfield.theory.exact.constants import ONE, ZERO, Constant, known_sign, rational
 
 _MOST_TERMS = 40
 HALF = Fraction(1, 2)
@@ -28,16 +27,16 @@ HALF = Fraction(1, 2)
 class Power:
     """(t + shift)**exponent; a power with a whole exponent is written out, with shift 0."""
 
-    shift: Const
-    exponent: Const
+    shift: Constant
+    exponent: Constant
 
 
 @dataclass(frozen=True)
 class Log:
     """log(scale*(t + shift))**exponent; a first power has scale 1, its scale being a constant summand."""
 
-    scale: Const
-    shift: Const
+    scale: Constant
+    shift: Constant
     exponent: Fraction = Fraction(1)
 
 
@@ -45,28 +44,28 @@ class Log:
 class LogLog:
     """log(log(scale*(t + shift)))."""
 
-    scale: Const
-    shift: Const
+    scale: Constant
+    shift: Constant
 
 
 @dataclass(frozen=True)
 class LogPolynomial:
     """log(t**n + ... + c1*t + c0), from c0 on, without the leading 1."""
 
-    lower: tuple[Const, ...]
+    lower: tuple[Constant, ...]
 
 
 Summand = Power | Log | LogLog | LogPolynomial | None  # None is the constant 1
-Shape = dict[Summand, Const]  # the sum of coefficient * summand
+Shape = dict[Summand, Constant]  # the sum of coefficient * summand
 Rule = Callable[[Node], Shape | None]
 T = Power(ZERO, ONE)
 
 
-def _plain(c: Const) -> Shape:
+def _plain(c: Constant) -> Shape:
     return {None: c} if c.terms else {}
 
 
-def _add(a: Shape, b: Shape, factor: Const = ONE) -> Shape:
+def _add(a: Shape, b: Shape, factor: Constant = ONE) -> Shape:
     total = dict(a)
     for summand, c in b.items():
         value = total.get(summand, ZERO) + factor * c
@@ -77,11 +76,11 @@ def _add(a: Shape, b: Shape, factor: Const = ONE) -> Shape:
     return total
 
 
-def _scaled(a: Shape, factor: Const) -> Shape:
+def _scaled(a: Shape, factor: Constant) -> Shape:
     return _add({}, a, factor)
 
 
-def constant_part(a: Shape) -> Const:
+def constant_part(a: Shape) -> Constant:
     """The constant summand."""
     return a.get(None, ZERO)
 
@@ -91,9 +90,9 @@ def is_constant(a: Shape) -> bool:
     return all(summand is None for summand in a)
 
 
-def polynomial(a: Shape) -> list[Const] | None:
+def polynomial(a: Shape) -> list[Constant] | None:
     """The coefficients from t**0 on, or None if the shape is no polynomial in t."""
-    powers: dict[int, Const] = {}
+    powers: dict[int, Constant] = {}
     for summand, c in a.items():
         if summand is None:
             powers[0] = c
@@ -132,8 +131,8 @@ def _product(a: Shape, b: Shape) -> Shape | None:
     return total
 
 
-def _power(base: Shape, exponent: Const) -> Shape | None:
-    e = exponent.rational
+def _power(base: Shape, exponent: Constant) -> Shape | None:
+    e = exponent.fraction
     if exponent.whole is not None and 0 <= exponent.whole <= 8:
         total: Shape | None = _plain(ONE)
         for _ in range(exponent.whole):
@@ -157,7 +156,7 @@ def _power(base: Shape, exponent: Const) -> Shape | None:
     return None
 
 
-def _one_log(a: Shape) -> tuple[Const, Log] | None:
+def _one_log(a: Shape) -> tuple[Constant, Log] | None:
     """The shape as c * log(scale*(t + shift)) with c > 0, if it is that."""
     others = [(summand, c) for summand, c in a.items() if summand is not None]
     if len(others) != 1:
@@ -198,7 +197,7 @@ def _log_of_shape(a: Shape) -> Shape | None:
     return _add(_plain(constants.log(inner[0])), {LogLog(inner[1].scale, inner[1].shift): ONE})
 
 
-def _log_of_monic(lower: tuple[Const, ...]) -> Shape:
+def _log_of_monic(lower: tuple[Constant, ...]) -> Shape:
     """log of a monic polynomial; a perfect power of t + a is written as that."""
     degree = len(lower)
     if degree == 1:
@@ -210,7 +209,7 @@ def _log_of_monic(lower: tuple[Const, ...]) -> Shape:
     return {LogPolynomial(lower): ONE}
 
 
-# ---------------------------------------------------------------------------------------------------- reading
+# ---------------------------------------------------------------------------------------------------- evaluator
 def shape_of_node(node: Node) -> Shape | None:
     """The shape of an expression in t, or None if it has none."""
     if not node.free():
@@ -255,7 +254,7 @@ def _sum(node: Node) -> Shape | None:
     return total
 
 
-_SHAPES: dict[str, Rule] = reading("shape", {
+_SHAPES: dict[str, Rule] = rule_table("shape", {
     "neg": _of_shapes(lambda a: _scaled(a, rational(-1))),
     "+": _of_shapes(_add),
     "-": _of_shapes(lambda a, b: _add(a, b, rational(-1))),
@@ -266,7 +265,7 @@ _SHAPES: dict[str, Rule] = reading("shape", {
     "floor": _of_shapes(lambda a: a if _whole_valued(a) else None),
     "log": lambda node: _shape_of_log(node.args[0]),
     "sum": _sum,
-    **dict.fromkeys(("exp", "sin", "cos", "abs", "min", "max", "atan", "erf", "gamma", "where"), lambda _: None),
+    **dict.fromkeys(("exp", "sin", "cos", "abs", "min", "max", "where"), lambda _: None),
 }, ("where", "sum"))  # fmt: skip
 
 
@@ -295,14 +294,14 @@ def _log_of_root(node: Node) -> Shape | None:
     return None if inner is None else _scaled(inner, rational(HALF))
 
 
-_LOG_SHAPES: dict[str, Rule] = reading("shape of a logarithm", {
+_LOG_SHAPES: dict[str, Rule] = rule_table("shape of a logarithm", {
     "*": _log_of_product(1),
     "/": _log_of_product(-1),
     "**": _log_of_power,
     "exp": lambda node: shape_of_node(node.args[0]),
     "sqrt": _log_of_root,
     **dict.fromkeys(
-        ("+", "-", "neg", "log", "sin", "cos", "abs", "floor", "min", "max", "atan", "erf", "gamma", "where", "sum"),
+        ("+", "-", "neg", "log", "sin", "cos", "abs", "floor", "min", "max", "where", "sum"),
         _log_of_whole,
     ),
 }, ("where", "sum"))  # fmt: skip
@@ -312,6 +311,11 @@ def _whole_valued(a: Shape) -> bool:
     """Whether a polynomial has whole coefficients, so that floor changes nothing at whole t."""
     coefficients = polynomial(a)
     return coefficients is not None and all(c.whole is not None for c in coefficients)
+
+
+def has_switch(node: Node) -> bool:
+    """Whether a part of it is one of several branches, by the distance."""
+    return any(n.op in SWITCHES and n.free() for n in node.walk())
 
 
 def without_idle_floors(node: Node) -> Node:
@@ -330,5 +334,5 @@ def shape(formula: Formula) -> Shape | None:
     """The shape of the bias r(t) of a formula without open parameters, or None if it has none."""
     try:
         return _shape_of_log(formula.node) if formula.weight else shape_of_node(formula.node)
-    except (FormulaError, UndecidedError, UndefinedError, ZeroDivisionError, OverflowError):
+    except (FormulaError, UndecidedError, ZeroDivisionError, OverflowError):
         return None

@@ -1,187 +1,48 @@
-"""The exact condition on open parameters, from a decision tree over the signs that matter."""
+"""The exact condition on open parameters, made short, from the parts of the domain that the checker has proven.
+
+A condition is a disjunction of cases, each a conjunction of relations such as p > 1. Relations that the others imply
+are left out, and cases that touch are joined; both only where the checker's region shows that nothing changes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from farfield.formula import Node, build
-from farfield.formula.sentence import Sentence, joined, say
-from farfield.theory.budget import Work
-from farfield.theory.errors import EmptyRegionError, SplitError, UndecidedError
-from farfield.theory.exact import signs
-from farfield.theory.exact.constants import Const
-from farfield.theory.verdict.linear import AT_LEAST, AT_MOST, UNEQUAL, Case, shorter
-from farfield.theory.verdict.regions import Region, domain, domain_relation, linear, relation
+from flint import ctx, fmpq
 
-MAX_LEAVES = 240
-MAX_JOINED = 12  # cases among which pairs are sought that make one
+from farfield.formula import Formula, Node, constant, tree
+from farfield.formula.functions import primitive
+from farfield.formula.spelling import Sentence, join, say
+from farfield.formula.tree import substitute
+from farfield.theory.checker.families import SIGNS, Family, Leaf, Tree, far
+from farfield.theory.checker.monomials import constant_node, expansion_node, level_node, power_bases, size_node
+from farfield.theory.errors import EmptyRegionError, UndecidedError, UnknownError
+from farfield.theory.exact.constants import Constant, rational
+from farfield.theory.exact.intervals import exactly
+from farfield.theory.exact.regions import (
+    ANY,
+    NULL,
+    POSITIVE,
+    Region,
+    Signs,
+    normal,
+    opposite,
+    parameters_of,
+    presuppositions,
+    sign_at,
+)
 
-
-@dataclass(frozen=True)
-class Leaf:
-    """What happens in one region."""
-
-    verdict: str  # "converges", "diverges", "undecided", "undefined"
-    steps: tuple[Sentence, ...] = ()
-
-
-@dataclass(frozen=True)
-class Branch:
-    """The sign of a constant decides; None where a sign is impossible."""
-
-    const: Const
-    children: tuple[tuple[int, Tree], ...]
-
-
-Tree = Leaf | Branch
-
-
-def explore(region: Region, leaf: Callable[[Region], Leaf], work: Work) -> Tree:
-    """Run a procedure under every combination of signs that it asks for."""
-    count = 0
-
-    def visit(here: Region) -> Tree:
-        nonlocal count
-        count += 1
-        if count > MAX_LEAVES or work.done:
-            return Leaf("undecided", (say("there are too many cases"),))
-        try:
-            return leaf(here)
-        except SplitError as split:
-            return divide(here, split.const)
-
-    def divide(here: Region, const: Const) -> Tree:
-        children: list[tuple[int, Tree]] = []
-        for s in (1, 0, -1):
-            try:
-                children.append((s, visit(here.assume(const, s))))
-            except EmptyRegionError:
-                continue
-            except SplitError as other:  # solving const = 0 needs another sign first
-                return divide(here, other.const)
-            except UndecidedError as error:
-                children.append((s, Leaf("undecided", (say(str(error)),))))
-        if len({child for _, child in children}) == 1:
-            return children[0][1]
-        return Branch(const, tuple(children))
-
-    return visit(region)
-
-
-def cases(tree: Tree, verdict: str) -> list[Case]:
-    """The regions with one verdict, as a disjunction of conjunctions, merged where signs agree."""
-    if isinstance(tree, Leaf):
-        return [()] if tree.verdict == verdict else []
-    result = {s: cases(child, verdict) for s, child in tree.children}
-    if len({tuple(c) for c in result.values()}) == 1:  # whatever the sign, as far as it is possible
-        return next(iter(result.values()))
-    merged: list[Case] = []
-    done: set[int] = set()
-    for a, b, name in ((1, 0, AT_LEAST), (-1, 0, AT_MOST), (1, -1, UNEQUAL)):
-        if a in result and b in result and result[a] and result[a] == result[b] and not done & {a, b}:
-            merged += [((tree.const, name), *case) for case in result[a]]
-            done |= {a, b}
-    for s in (1, 0, -1):
-        if s in result and s not in done:
-            merged += [((tree.const, s), *case) for case in result[s]]
-    return _joined([_without_implied(case) for case in merged])
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Bounds on one quantity: (bound, strict), or None where there is none."""
-
-    low: tuple[Const, bool] | None
-    high: tuple[Const, bool] | None
-
-    def joined(self, other: Bounds) -> Bounds | None:
-        """The union, if it has no gap."""
-        for a, b in ((self, other), (other, self)):  # a reaches down to b's upper end
-            if a.low is not None and b.high is not None:
-                gap = signs.sign(a.low[0] - b.high[0])
-                if gap > 0 or (gap == 0 and a.low[1] and b.high[1]):
-                    return None
-        return Bounds(_outer(self.low, other.low, -1), _outer(self.high, other.high, 1))
-
-
-def _outer(a: tuple[Const, bool] | None, b: tuple[Const, bool] | None, side: int) -> tuple[Const, bool] | None:
-    if a is None or b is None:
-        return None
-    gap = signs.sign(a[0] - b[0]) * side
-    return a if gap > 0 else b if gap < 0 else (a[0], a[1] and b[1])
-
-
-def _interval(case: Case, moving: Const) -> tuple[Bounds, Case] | None:
-    """The bounds on one quantity and the other conditions; None if the case has none, or a hole."""
-    low = high = None
-    rest, seen = [], False
-    for c, s in case:
-        line = linear(c)
-        if line is None or line[0] != moving:
-            rest.append((c, s))
-            continue
-        if s == UNEQUAL:
-            return None
-        seen = True
-        if s in (1, AT_LEAST, 0):
-            low = (line[1], s == 1)
-        if s in (-1, AT_MOST, 0):
-            high = (line[1], s == -1)
-    return (Bounds(low, high), tuple(rest)) if seen else None
-
-
-def _joined(result: list[Case]) -> list[Case]:
-    """Join cases that differ in touching intervals of one quantity."""
-    if len(result) > MAX_JOINED:
-        return result
-    for i, a in enumerate(result):
-        for j, b in enumerate(result):
-            if i >= j:
-                continue
-            for c, _ in a:
-                line = linear(c)
-                one = _interval(a, line[0]) if line else None
-                two = _interval(b, line[0]) if line else None
-                if one is None or two is None or set(one[1]) != set(two[1]):
-                    continue
-                both = one[0].joined(two[0])
-                if both is None or line is None:
-                    continue
-                moving = c + line[1]
-                bounds: Case = ()
-                if both.low is not None:
-                    bounds += ((moving - both.low[0], 1 if both.low[1] else AT_LEAST),)
-                if both.high is not None:
-                    bounds += ((moving - both.high[0], -1 if both.high[1] else AT_MOST),)
-                others = [x for k, x in enumerate(result) if k not in (i, j)]
-                return _joined([(*bounds, *one[1]), *others])
-    return result
-
-
-def _without_implied(case: Case) -> Case:
-    """Drop bounds on a parameter that a tighter one implies."""
-    kept: list[tuple[Const, int]] = []
-    for i, (c, s) in enumerate(case):
-        line = linear(c)
-        implied = False
-        for j, (other, o) in enumerate(case):
-            tighter = linear(other)
-            if i == j or line is None or tighter is None or line[0] != tighter[0]:
-                continue
-            gap = signs.sign(tighter[1] - line[1])
-            if o == 0 and (gap == s or gap == 0 or s in (AT_LEAST, AT_MOST, UNEQUAL)):
-                implied = True  # the parameter has one value, which satisfies everything else
-            elif s == 1 and o in (1, AT_LEAST):
-                implied |= gap > 0 or (gap == 0 and o == 1 and j < i)
-            elif s == -1 and o in (-1, AT_MOST):
-                implied |= gap < 0 or (gap == 0 and o == -1 and j < i)
-            elif s == UNEQUAL and o in (1, -1):
-                implied |= gap * o >= 0
-        if not implied:
-            kept.append((c, s))
-    return tuple(kept)
+VERDICTS = ("converges", "diverges", "undecided", "undefined")
+Case = tuple[tuple[Constant, Signs], ...]
+MAX_PAIRS = 400  # of cases that are compared with each other
+_POINTS = 300
+_VALUES = [exactly(fmpq(n, 12)) for n in (0, 12, -12, 24, -24, 6, -6, 18, 36, -36, 4, -9, 15, 60, -54, 1)]
+_SYMBOLS = {signs: symbol for symbol, signs in SIGNS.items()}
 
 
 class ParameterCondition(str):
@@ -202,6 +63,19 @@ class ParameterCondition(str):
     def __getnewargs__(self) -> tuple[Any, ...]:
         return self.sentence, self.cases
 
+    def at(self, parameters: Mapping[str, Any]) -> str | None:
+        """The verdict at one point, such as {"p": 2, "a": "1/3"}; None if it cannot be told there.
+
+        A point at which a relation has no value is in no case, and what is in no case is "undefined".
+        """
+        point = {name: constant(value) for name, value in parameters.items()}
+        for verdict, result in self.cases.items():
+            for case in result:
+                holds = [relation_holds(one, point) for one in case]
+                if False not in holds:
+                    return None if None in holds else verdict
+        return "undefined"
+
     def latex(self) -> str:
         """The condition in LaTeX."""
         return self.sentence.latex()
@@ -211,50 +85,272 @@ class ParameterCondition(str):
         return self.sentence.html()
 
 
-def _relations(result: list[Case], given: Case) -> tuple[tuple[Node, ...], ...]:
-    """Conjunctions of relations; what the domain says already is left out."""
-    return tuple(tuple(relation(c, s) for c, s in case if (c, s) not in given) for case in result)
+def relation_holds(relation: Node, point: Mapping[str, Node]) -> bool | None:
+    """Whether a relation such as p > 1 holds at a point; False where a side has no value, None if it is not known."""
+    gap = primitive(substitute(Node("-", relation.args), point))
+    try:
+        side = far(lambda evaluator: evaluator.calculus.sign(evaluator.value(gap)))
+    except UndecidedError:
+        side = None
+    if side is None:
+        with ctx.workprec(256):
+            return None if Formula(gap).ball(0).is_finite() else False
+    return side in SIGNS[relation.op]
 
 
-def _any_of(cases: tuple[tuple[Node, ...], ...]) -> Sentence:
-    return joined((joined(case, " and ") for case in cases), ", or ")
+# ---------------------------------------------------------------------------------------------------- cases
+def cases(branch: Tree, verdict: str) -> list[Case]:
+    """The parts of the domain with one verdict; signs that lead to the same are taken together."""
+    if isinstance(branch, Leaf):
+        return [()] if branch.verdict == verdict else []
+    results = {s: cases(child, verdict) for s, child in branch.children}
+    groups: list[tuple[Signs, list[Case]]] = []
+    for s, result in results.items():
+        for i, (signs, other) in enumerate(groups):
+            if other == result:
+                groups[i] = (signs | {s}, other)
+                break
+        else:
+            groups.append((frozenset((s,)), result))
+    out: list[Case] = []
+    for signs, result in groups:
+        everything = signs == frozenset(results)
+        core, flip = normal(branch.constant)
+        relation = (core, signs if flip > 0 else opposite(signs))
+        out += [case if everything else (relation, *case) for case in result]
+    return out
 
 
-def family(
-    tree: Tree, names: Sequence[str], domains: list[str]
-) -> tuple[str, ParameterCondition | None, list[Sentence]]:
-    """(verdict, condition, proof) of a formula with open parameters."""
-    verdicts = ("converges", "diverges", "undecided", "undefined")
-    result = {v: cases(tree, v) for v in verdicts}
-    given = domain(domains).facts
-    shown = {}
-    for v in verdicts:
-        short = shorter(result[v], [case for other in verdicts if other != v for case in result[other]], given)
-        shown[v] = _relations(short, given)
-    known = [domain_relation(d) for d in domains]
-    everything = joined([d for d in known if d is not None] or [build.name(n) for n in names], ", ")
-    proof = _proof(tree)
+class Cover:
+    """Which cases are possible, for parameters in one region: shown by a point, or refuted by a proof."""
+
+    def __init__(self, family: Family):
+        self.region = family.region
+        atoms = [a for c in family.parameters.values() for a in parameters_of(c)]
+        dice = random.Random(0)
+        every = list(itertools.islice(itertools.product(_VALUES, repeat=len(atoms)), 2000))
+        points = [dict(zip(atoms, values, strict=True)) for values in dice.sample(every, min(len(every), _POINTS))]
+        self.points = [p for p in points if all(sign_at(c, p) in signs for c, signs in self.region.facts)]
+        self._signs: dict[Constant, list[int | None]] = {}
+        self._known: dict[frozenset[tuple[Constant, Signs]], bool] = {}
+
+    def impossible(self, case: Case) -> bool:
+        """Whether it is proven that no parameters satisfy all relations."""
+        key = frozenset(case)
+        if key not in self._known:
+            relations = _one_for_each((*case, *(need for c, _ in case for need in presuppositions(c))))
+            contradiction = any(not signs for _, signs in relations)
+            self._known[key] = contradiction or (not self._is_seen(relations) and self._is_refuted(relations))
+        return self._known[key]
+
+    def _is_seen(self, case: Case) -> bool:
+        for c, _ in case:
+            if c not in self._signs:
+                self._signs[c] = [sign_at(c, point) for point in self.points]
+        columns = [(self._signs[c], signs) for c, signs in case]
+        return any(all(column[i] in signs for column, signs in columns) for i in range(len(self.points)))
+
+    def _is_refuted(self, case: Case) -> bool:
+        try:
+            with ExitStack() as stack:
+                for c, signs in case:
+                    stack.enter_context(self.region.assuming(c, signs))
+                return False
+        except EmptyRegionError:
+            return True
+        except UnknownError:
+            return False
+
+    def shorter(self, mine: list[Case], others: list[Case]) -> list[Case]:
+        """The same parameters with fewer relations: each case may grow as long as it meets none of the others."""
+        if len(mine) * len(others) > MAX_PAIRS:
+            return mine
+        grown = [self._grown(_one_for_each(case), others) for case in mine if not self.impossible(case)]
+        kept: list[Case] = []
+        for i, case in enumerate(grown):
+            if not any(self._within(case, other) for other in (*kept, *grown[i + 1 :])):
+                kept.append(case)
+        return self._joined(kept, others)
+
+    def _grown(self, case: Case, others: list[Case]) -> Case:
+        """The case without the relations that it does not need to stay apart from the others."""
+        kept = list(case)
+        for pair in sorted(case, key=lambda pair: -len(pair[0].terms)):  # the most involved first
+            without = tuple(other for other in kept if other != pair)
+            if all(self.impossible((*without, *other)) for other in others):
+                kept.remove(pair)
+        return tuple(kept)
+
+    def _within(self, case: Case, other: Case) -> bool:
+        """Whether one case is proven to lie within another; a relation does not hold where a side has no value."""
+        needed = (*other, *(need for c, _ in other for need in presuppositions(c)))
+        return all(self.impossible((*case, (c, ANY - signs))) for c, signs in needed)
+
+    def _joined(self, result: list[Case], others: list[Case]) -> list[Case]:
+        """The same with cases joined: one that may have a border of its own makes others superfluous."""
+        for i, case in enumerate(result):
+            rest = result[:i] + result[i + 1 :]
+            for k, (c, signs) in enumerate(case):
+                for wider in (signs | NULL, signs | opposite(signs)):
+                    pair = () if wider == ANY else ((c, wider),)
+                    larger = (*case[:k], *pair, *case[k + 1 :])
+                    inside = [other for other in rest if self._within(other, larger)] if wider != signs else []
+                    if inside and all(self.impossible((*larger, *other)) for other in others):
+                        left = [other for other in rest if other not in inside]
+                        return self._joined([*left[:i], larger, *left[i:]], others)
+        return result
+
+
+def _one_for_each(case: Iterable[tuple[Constant, Signs]]) -> Case:
+    """A case with one relation for each constant."""
+    total: dict[Constant, Signs] = {}
+    for c, signs in case:
+        total[c] = total.get(c, ANY) & signs
+    return tuple((c, signs) for c, signs in total.items() if signs != ANY)
+
+
+# ---------------------------------------------------------------------------------------------------- relations
+def relation(c: Constant, signs: Signs) -> Node:
+    """A sign condition as a person writes it: p > 1, a*p = 1, mod(p, 2) = 0."""
+    c, flip = normal(c)
+    signs = signs if flip > 0 else opposite(signs)
+    moving = Constant({product: q for product, q in c.terms.items() if any(a.region is not None for a, _ in product)})
+    right = moving - c
+    left = _remainder(moving)
+    if left is None and not right.terms and len(moving.terms) == 2 and min(moving.terms.values()) < 0:
+        right = Constant({product: -q for product, q in moving.terms.items() if q < 0})  # a - b > 0 is a > b
+        moving = moving + right
+    return tree.relation(left or constant_node(moving), _SYMBOLS[signs], constant_node(right))
+
+
+def _remainder(c: Constant) -> Node | None:
+    """mod(x, n) for x - n*floor(x/n)."""
+    for product, q in c.terms.items():
+        if len(product) == 1 and product[0][0].kind == "floor" and product[0][1] == 1 and q < 0 and q.q == 1:
+            x = c - Constant({product: q})
+            if product[0][0].of * rational(-q) == x:
+                return tree.call("mod", constant_node(x), tree.fraction(int(-q.p)))
+    return None
+
+
+def _any_of(result: Sequence[Sequence[Node]]) -> Sentence:
+    return join((join(case, " and ") for case in result), ", or ")
+
+
+# ---------------------------------------------------------------------------------------------------- the answer
+@dataclass(frozen=True)
+class FamilyCertificate:
+    """What is claimed of every part of the domain: as steps of a proof, and as plain data with all that is required."""
+
+    steps: tuple[Sentence, ...]
+    parts: tuple[dict[str, Any], ...]
+
+    def json(self) -> dict[str, Any]:
+        """The certificate as plain data."""
+        return {"claim": "family", "small": "1/1024", "parts": list(self.parts)}
+
+
+def decide_family(
+    formula: Formula, assumptions: Sequence[Node]
+) -> tuple[str, ParameterCondition | None, FamilyCertificate]:
+    """(verdict, condition, certificate) of a formula with open parameters, for all that satisfy the assumptions."""
+    family = Family(formula)
+    with ExitStack() as stack:
+        for one in assumptions:
+            _assume(stack, family, one, assumptions)
+        root = family.tree()
+        result = {v: cases(root, v) for v in VERDICTS}
+        shown, cover = {}, Cover(family)
+        for v in VERDICTS:
+            others = [case for other in VERDICTS if other != v for case in result[other]]
+            short = [_with_bases(case, family.region) for case in cover.shorter(result[v], others)]
+            shown[v] = tuple(tuple(relation(c, signs) for c, signs in case) for case in short)
+        leaves = list(_leaves(root, ()))
+        certificate = FamilyCertificate(tuple(_step(*leaf) for leaf in leaves), tuple(_json(*leaf) for leaf in leaves))
+    free = [n for n in formula.parameters if not any(n in one.free() for one in assumptions)]
+    verdict, condition = _condition(shown, join([*assumptions, *map(tree.name, free)], ", "))
+    return verdict, condition, certificate
+
+
+def _with_bases(case: Case, region: Region) -> Case:
+    """The case with a > 0 where a**b stands in it and nothing else says so."""
+    bases = dict.fromkeys(x for c, _ in case for x in power_bases(c))
+    with ExitStack() as stack:
+        for c, signs in case:
+            if not any(power_bases(c)):
+                stack.enter_context(region.assuming(c, signs))
+        needed = tuple((x, POSITIVE) for x in bases if region.signs(x) != POSITIVE)
+    return (*needed, *case)
+
+
+def _assume(stack: ExitStack, family: Family, one: Node, assumptions: Sequence[Node]) -> None:
+    """Enter the part of the domain where an assumption holds; one sentence if that is not possible."""
+    try:
+        stack.enter_context(family.region.assuming(*family.relation(one)))
+    except EmptyRegionError:
+        raise ValueError(f"no parameters satisfy all of {join(assumptions, ', ')}") from None
+    except UnknownError:
+        text = join([one], "")
+        raise ValueError(
+            f"{text} has no value for some parameters: assume first where it has one, such as a > 0"
+        ) from None
+
+
+def _condition(
+    shown: dict[str, tuple[tuple[Node, ...], ...]], every: Sentence
+) -> tuple[str, ParameterCondition | None]:
     undefined = say(" (it is undefined if ", _any_of(shown["undefined"]), ")") if any(shown["undefined"]) else say()
     if shown["undecided"]:
-        parts = [say(f"{v} if ", _any_of(shown[v])) for v in verdicts[:3] if shown[v]]
-        return "undecided", ParameterCondition(joined(parts, "; "), shown) if all(shown["undecided"]) else None, proof
+        parts = [say(f"{v} if ", _any_of(shown[v])) for v in VERDICTS[:3] if shown[v]]
+        return "undecided", ParameterCondition(join(parts, "; "), shown) if all(shown["undecided"]) else None
+    if not shown["converges"] and not shown["diverges"]:
+        raise UndecidedError("the formula seems to have no value for large t, whatever the parameters are")
     if not shown["converges"]:
-        return "diverges", ParameterCondition(say("diverges for every ", everything, undefined), shown), proof
+        return "diverges", ParameterCondition(say("diverges for every ", every, undefined), shown)
     if not shown["diverges"] and (not undefined.parts or not any(shown["converges"])):
-        return "converges", ParameterCondition(say("converges for every ", everything), shown), proof
-    words = say("converges if and only if ", _any_of(shown["converges"]), undefined)
-    return "converges", ParameterCondition(words, shown), proof
+        return "converges", ParameterCondition(say("converges for every ", every), shown)
+    return "converges", ParameterCondition(
+        say("converges if and only if ", _any_of(shown["converges"]), undefined), shown
+    )
 
 
-def _proof(tree: Tree, assumed: Sentence | None = None) -> list[Sentence]:
-    """The steps of every case, in order."""
-    if isinstance(tree, Leaf):
-        ends = {"undefined": "the formula has no value: ", "undecided": "not decided: "}
-        lead = say("if ", assumed, ": ") if assumed else say()
-        first, *others = tree.steps
-        return [say(lead, ends.get(tree.verdict, ""), first), *others]
-    out = []
-    for s, child in tree.children:
-        here = say(relation(tree.const, s))
-        out += _proof(child, say(assumed, " and ", here) if assumed else here)
-    return out
+def _leaves(branch: Tree, path: tuple[Node, ...]) -> Iterator[tuple[tuple[Node, ...], Leaf]]:
+    """The parts of the domain, each with its relations."""
+    if isinstance(branch, Leaf):
+        yield path, branch
+        return
+    for s, child in branch.children:
+        yield from _leaves(child, (*path, relation(branch.constant, frozenset((s,)))))
+
+
+def _step(path: tuple[Node, ...], leaf: Leaf) -> Sentence:
+    """What is proven of one part, as a step of the proof."""
+    return say(say("if ", join(path, " and "), ": ") if path else say(), _claim(leaf))
+
+
+def _claim(leaf: Leaf) -> Sentence:
+    b = tree.apply("b")
+    if leaf.verdict in ("undefined", "undecided"):
+        return say({"undefined": "the formula has no value: ", "undecided": "not decided: "}[leaf.verdict], leaf.reason)
+    if leaf.kind == "finite":
+        return say(tree.relation(b, "=", tree.ZERO), " for all large t, so the sum has finitely many terms")
+    sign = "<=" if leaf.kind == "upper" else ">="
+    return say(
+        tree.relation(tree.call("log", b), "=", expansion_node(leaf.log_weight)), ", so ",
+        tree.relation(b, sign, _bound(leaf)), f" for all large t, and the sum {leaf.verdict}",
+    )  # fmt: skip
+
+
+def _bound(leaf: Leaf) -> Node:
+    """1/(t * log(t) * ... ** exponent)."""
+    last = tree.power(level_node(leaf.depth), constant_node(leaf.exponent))
+    return tree.quotient(tree.ONE, tree.product([*map(level_node, range(leaf.depth)), last]))
+
+
+def _json(path: tuple[Node, ...], leaf: Leaf) -> dict[str, Any]:
+    """The claim about one part: `from` lists what is at most `small` from the distance on from which it holds."""
+    data: dict[str, Any] = {"if": [Formula(one).text() for one in path], "verdict": leaf.verdict}
+    if leaf.kind in ("upper", "lower"):
+        bound = {"claim": leaf.kind, "bound": Formula(_bound(leaf)).text()}
+        return {**data, **bound, "from": [Formula(size_node(f)).text() for f in leaf.requirements]}
+    return {**data, "claim": leaf.kind} if leaf.kind else {**data, "reason": leaf.reason}

@@ -1,268 +1,180 @@
-"""The test of convergence: the ladder of Bertrand, on the expansion of -ln b(t).
+"""The test of convergence: the ladder of Bertrand, and a claim with explicit numbers for what it finds.
 
-With g = -ln b and R_m = lim (g - l_1 - ... - l_m) / l_{m+1}, the series converges if R_m > 1 and diverges if
-R_m < 1, by comparison with 1/(t * ln t * ... * l_m**s); if R_m = 1, look one logarithm deeper. Only a lower or an
-upper limit is needed, so bounded oscillation does no harm. `certificate` turns the limit into an inequality that
-holds for all t from an explicit distance on.
+The checker's calculus for large distances (checker/families.py) finds the expansion of ln b and how deep it must be
+compared with 1/t, 1/(t ln t), ...; on [X, oo) the same calculus gives the constant of an inequality. Nothing of this is
+trusted: the checker proves the claim.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 from flint import arb, ctx
 
-from farfield.formula import Formula, Node, build
-from farfield.formula.plain_text import decimal_text
-from farfield.formula.sentence import Sentence, say
-from farfield.theory.budget import Work
-from farfield.theory.errors import LargerStartError, MoreTermsError, UndecidedError, UndefinedError
-from farfield.theory.exact import constants, signs
-from farfield.theory.exact.constants import ONE, ZERO, Const, rational
-from farfield.theory.verdict.engines import Asymptotic, Explicit
-from farfield.theory.verdict.expansion import MINUS, Engine, Expansion
-from farfield.theory.verdict.growth import NOTHING
-from farfield.theory.verdict.monomials import UNIT, ell, level
-from farfield.theory.verdict.reader import LENGTHS, bias
-from farfield.theory.verdict.regions import Region
+from farfield.formula import Formula, Node, tree
+from farfield.formula.spelling import Sentence, decimal_text, say
+from farfield.theory.checker.claims import Claim, Place, wording
+from farfield.theory.checker.evaluation import Choices, Evaluator, Size
+from farfield.theory.checker.examination import ORDERS, examine, ln_scale
+from farfield.theory.checker.expansions import Calculus, Expansion, add
+from farfield.theory.checker.families import Family, Leaf
+from farfield.theory.checker.monomials import (
+    UNIT,
+    Domain,
+    compare,
+    constant_node,
+    expansion_node,
+    exponentials,
+    level_node,
+)
+from farfield.theory.errors import UndecidedError, UnknownError
+from farfield.theory.exact.constants import Constant, ball, rational, sign
+from farfield.theory.verdict.verdict import B, Settle, Verdict, conclusion
 
-DEPTH = 6  # logarithms that are tried
-
-
-B = build.applied("b")
-MINUS_LOG = build.negative(build.call("log", B))
-
-
-@dataclass(frozen=True)
-class Rung:
-    """Where the ladder stopped: the verdict, the depth m, the limit R_m (None if infinite), and how that is shown."""
-
-    verdict: str
-    depth: int
-    ratio: Const | None
-    steps: tuple[Sentence, ...] = field(compare=False)
-    reason: Sentence = field(compare=False)  # why the verdict follows from the last step
+MINUS_LOG = tree.negative(tree.call("log", B))
+PLACES = (
+    *(Place(1 << power) for power in (2, 4, 6, 8, 10, 13, 16, 20, 30)),
+    Place(50, 1), Place(1000, 1), Place(10**6, 1), Place(50, 2), Place(20, 3), Place(1000, 3),
+)  # fmt: skip
+MAX_CLAIMS = 12  # that are put before the checker
 
 
-def climb(engine: Asymptotic, formula: Formula) -> Rung:
-    """Decide the series of a formula, under the assumptions of the engine's region."""
-    r = bias(engine, formula)
-    if r is NOTHING:
-        zero = build.relation(B, "=", build.ZERO)
-        return Rung("converges", 0, None, (), say(zero, " from some distance on, so the sum has finitely many terms"))
-    g = engine.negative(r)
-    steps = [say(build.relation(MINUS_LOG, "=", g.node()), " as t grows")]
-    ceiling = _ceiling(engine, g)
-    if ceiling is not None:
-        if g.rest is not None and g.rest[0] == UNIT:
-            low, high = (constants.node(c) for c in g.rest[1])
-            steps = [say(MINUS_LOG, " oscillates without growing: its limits lie between ", low, " and ", high)]
-        reason = say(
-            "so the terms do not tend to 0: every limit of ", B, " is at least ",
-            constants.node(constants.exp(-ceiling)), ", and the sum diverges",
-        )  # fmt: skip
-        return Rung("diverges", 0, ZERO, tuple(steps), reason)
-    for depth in range(DEPTH + 1):
-        if depth:
-            g = engine.add(g, Expansion(((ell(depth), MINUS),)))
-        verdict, ratio, shown = _rung(engine, g, depth)
-        inner = build.total([MINUS_LOG, *(build.negative(level(i)) for i in range(1, depth + 1))])
-        steps.append(say(Node("/", (inner, level(depth + 1))), " ", shown))
-        if verdict:
-            return Rung(verdict, depth, ratio, tuple(steps), _comparison(verdict, depth, ratio))
-        steps.append(say("the limit is exactly 1, so compare one logarithm deeper"))
-    raise UndecidedError("it could not be told within six nested logarithms")
+def decide(formula: Formula) -> Leaf:
+    """The verdict on the series of a formula without open parameters; UndecidedError if the ladder cannot tell."""
+    leaf = Family(formula).tree()
+    assert isinstance(leaf, Leaf), "without parameters there is one case"
+    if leaf.verdict == "undefined":
+        raise UndecidedError(f"{leaf.reason}, so the formula seems to have no value for large t")
+    if leaf.verdict == "undecided":
+        raise UndecidedError(leaf.reason)
+    return leaf
 
 
-def _ceiling(engine: Asymptotic, g: Expansion) -> Const | None:
-    """The upper limit of -ln b(t), if it stays bounded."""
-    g = engine.led(g)
-    if g.terms and engine.compare(g.terms[0][0], UNIT) > 0:
-        return None
-    if g.rest is None or engine.compare(g.rest[0], UNIT) < 0:
-        return next((c for m, c in g.terms if m == UNIT), ZERO)
-    return g.rest[1][1] if g.rest[0] == UNIT and g.rest[1] is not None else None
-
-
-def _comparison(verdict: str, depth: int, ratio: Const | None) -> Sentence:
-    if verdict == "diverges" and ratio is None and depth == 0:
-        return say("so ", B, " tends to infinity, and the sum diverges")
-    factors = [*(level(i) for i in range(depth)), build.power(level(depth), build.name("s"))]
-    sign = "<=" if verdict == "converges" else ">="
-    bound = build.relation(B, sign, build.quotient(build.ONE, build.product(factors)))
-    exponent = build.relation(build.name("s"), ">" if verdict == "converges" else "<", build.ONE)
-    end = f" and all large t; the sum of that {verdict} (integral test), and so does the sum of "
-    return say("so ", bound, " for some ", exponent, end, B)
-
-
-def _rung(engine: Asymptotic, g: Expansion, depth: int) -> tuple[str, Const | None, Sentence]:
-    """(verdict or "", limit or None for infinity, how to say it) at one depth."""
-    g = engine.led(g)
-    target, sign = ell(depth + 1), engine.region.sign
-    if g.terms and engine.compare(g.terms[0][0], target) > 0:
-        if sign(g.terms[0][1]) > 0:
-            return "converges", None, say("tends to infinity")
-        return "diverges", None, say("tends to minus infinity")
-    order = engine.compare(g.rest[0], target) if g.rest is not None else -1
-    if order > 0:
-        assert g.rest is not None
-        side = engine.interval_sign(g.rest[1]) if not g.terms else None
-        if side == 1:
-            return "converges", None, say("oscillates, but tends to infinity")
-        if side == -1:
-            return "diverges", None, say("oscillates, but tends to minus infinity")
-        raise MoreTermsError("the remainder is too large for the ladder")
-    if order == 0:
-        assert g.rest is not None
-        if g.rest[1] is None:
-            raise MoreTermsError("the remainder is too large for the ladder")
-        low, high = g.rest[1]
-        if low == high:
-            raise MoreTermsError("cut too early")
-        shown = say("has limits between ", constants.node(low), " and ", constants.node(high))
-        if sign(low - ONE) > 0:
-            return "converges", low, say(shown, ", above 1")
-        if sign(high - ONE) < 0:
-            return "diverges", high, say(shown, ", below 1")
-        ends = f"{constants.text(low)} and {constants.text(high)}"
-        raise UndecidedError(f"the exponent oscillates between {ends}, across 1")
-    same = bool(g.terms) and engine.compare(g.terms[0][0], target) == 0
-    ratio = g.terms[0][1] if same else ZERO
-    gap = sign(ratio - ONE)
-    shown = say("tends to ", constants.node(ratio))
-    return ("converges" if gap > 0 else "diverges" if gap < 0 else ""), ratio, shown
-
-
-def decide(formula: Formula, region: Region, work: Work, shortest: int = 3) -> Rung:
-    """Climb with longer and longer expansions until the verdict is certain."""
-    last = "no expansion was long enough"
-    for length in (*range(1, 3), *LENGTHS):
-        if length < shortest:
-            continue
-        try:
-            return climb(Asymptotic(region, length, work), formula)
-        except MoreTermsError as error:
-            last = str(error)
-    raise UndecidedError(last)
-
-
-# ------------------------------------------------------------------------------------------------ explicit bounds
-def starts() -> Iterator[tuple[str, arb]]:
-    """Distances X from which a bound may hold: (as text, ln X)."""
-    for power in (2, 4, 6, 8, 10, 13, 16, 20, 30):
-        yield str(1 << power), arb(1 << power).log()
-    yield "exp(50)", arb(50)
-    yield "exp(1000)", arb(1000)
-    yield "exp(1000000)", arb(10) ** 6
-    yield "exp(exp(50))", arb(50).exp()
-    yield "exp(exp(exp(20)))", arb(20).exp().exp()
-    with ctx.workprec(2048):  # exp(1000) to the unit
-        furthest = arb(1000).exp().exp()
-    yield "exp(exp(exp(1000)))", furthest
-
-
-def excess(engine: Explicit, g: Expansion, depth: int, exponent: Const, above: bool) -> arb | None:
-    """The least c found with g - l_1 - ... - l_depth - exponent * l_{depth+1} >= -c (or <= c) for all t >= X."""
-    parts = [Expansion(((ell(i), MINUS),)) for i in range(1, depth + 1)]
-    if exponent.terms:
-        parts.append(Expansion(((ell(depth + 1), -exponent),)))
-    s = engine.add(g, *parts)
-    if not above:
-        s = engine.negative(s)
-    big = [(m, c) for m, c in s.terms if engine.compare(m, UNIT) > 0]
-    total, rest = arb(0), None
-    for m, c in s.terms:
-        if m == UNIT:
-            total -= signs.ball(c)
-        elif engine.compare(m, UNIT) < 0:
-            total += abs(signs.ball(c)) * engine.largest(m)
-    if s.rest is not None:
-        order = engine.compare(s.rest[0], UNIT)
-        if order > 0:
-            rest = s.rest
-        elif order == 0:
-            total -= s.rest[1][0]
+def explain(leaf: Leaf) -> list[Sentence]:
+    """The steps of the ladder for one expansion; none where the weight is 0 for large t."""
+    if leaf.kind == "finite":
+        return []
+    expansion = expansion_node(tuple((m, -c) for m, c in leaf.log_weight))
+    steps = [say(tree.relation(MINUS_LOG, "=", expansion), " as t grows")]
+    for depth in range(leaf.depth + 1):
+        inner = tree.total([MINUS_LOG, *(tree.negative(level_node(i)) for i in range(1, depth + 1))])
+        quotient = Node("/", (inner, level_node(depth + 1)))
+        if depth < leaf.depth:
+            steps.append(say(quotient, " tends to ", tree.ONE))
+            steps.append(say("the limit is exactly 1, so compare one logarithm deeper"))
         else:
-            total += abs(s.rest[1][0]).max(abs(s.rest[1][1])) * engine.largest(s.rest[0])
-    if (big or rest) and _least_sign(engine, Expansion(tuple(big), rest)) <= 0:
-        return None
-    return total.upper()
+            steps.append(say(quotient, _limit(leaf)))
+    return steps
 
 
-def _least_sign(engine: Engine, s: Expansion) -> int:
-    try:
-        return engine.sign(s)
-    except UndecidedError:
-        return 0
+def _limit(leaf: Leaf) -> Sentence:
+    if leaf.limits is None:
+        return say(" tends to infinity" if leaf.verdict == "converges" else " tends to minus infinity")
+    low, high = leaf.limits
+    if low == high:
+        return say(" tends to ", constant_node(low))
+    side = "above 1" if leaf.verdict == "converges" else "below 1"
+    return say(" has limits between ", constant_node(low), " and ", constant_node(high), f", {side}")
 
 
-def exponents(rung: Rung) -> list[Const]:
-    """Exponents between 1 and the limit R, the neatest first."""
-    if rung.verdict == "converges":
-        if rung.ratio is None:
-            return [rational(2)]
-        q = rung.ratio.rational
-        middle = _between(Fraction(1), rung.ratio)
-        return [rational(middle)] + ([rung.ratio] if q is not None and q > 1 else [])
-    candidates = [ZERO, ONE]
-    if rung.ratio is not None and (q := rung.ratio.rational) is not None and 0 < q < 1:
-        candidates.insert(1, rung.ratio)
-    return candidates
-
-
-def _between(low: Fraction, high: Const) -> Fraction:
-    """A short decimal strictly between a rational and a larger constant, about the middle."""
-    with ctx.workprec(256):
-        middle = (arb(low.numerator) / low.denominator + signs.ball(high)) / 2
-        gap = signs.ball(high) - arb(low.numerator) / low.denominator
-        for digits in range(1, 70):
-            text = middle.mid().str(digits, radius=False)
-            value = Fraction(text)
-            if value > low and signs.sign(high - rational(value)) > 0 and abs(middle - arb(text)) < gap / 3:
-                return value
-    raise UndecidedError("the limit is too close to 1")
-
-
-def certificate(formula: Formula, rung: Rung, work: Work) -> dict[str, Any] | None:
-    """An inequality for all t >= X that proves the verdict, or None if none was found."""
-    above = rung.verdict == "converges"
-    for length in (4, 8, 16):
-        for name, ln_start in starts():
-            try:
-                with ctx.workprec(128):
-                    engine = Explicit(ln_start, length, work)
-                    r = bias(engine, formula)
-                    if r is NOTHING:
-                        return {"claim": "finite", "from": name}
-                    if rung.depth:
-                        engine.level(rung.depth)  # the scale must be positive from X on
-                    g = engine.negative(r)
-                    for exponent in exponents(rung):
-                        c = excess(engine, g, rung.depth, exponent, above)
-                        if c is not None and c.is_finite():
-                            return _claim(above, rung.depth, exponent, c, name)
-            except (LargerStartError, OverflowError):
-                continue
-            except MoreTermsError:
-                break
-            except (UndecidedError, UndefinedError):
-                return None
+# ------------------------------------------------------------------------------------------------ explicit claims
+def claim_for(formula: Formula, leaf: Leaf, start: int) -> Claim | None:
+    """A claim about every t from an explicit distance on, which the checker accepts; None if none was found."""
+    for count, claim in enumerate(claims(formula, leaf)):
+        if count == MAX_CLAIMS:
+            break
+        if examine(formula, leaf.verdict, claim, start=start).accepted:
+            return claim
     return None
 
 
-def _claim(above: bool, depth: int, exponent: Const, c: arb, start: str) -> dict[str, Any]:
-    if not exponent.terms and depth:
-        depth, exponent = depth - 1, ONE  # t*log(t)**0 is t**1
-    return {
-        "claim": "upper" if above else "lower",
-        "ln_constant": safe_decimal(c if above else -c, above),
-        "depth": depth,
-        "exponent": str(exponent.rational),
-        "from": start,
-    }
+def claims(formula: Formula, leaf: Leaf) -> Iterator[Claim]:
+    """Claims that may prove a verdict, the ones with early distances and neat numbers first."""
+    for order in ORDERS[:2]:
+        for place in PLACES:
+            with ctx.workprec(128):
+                domain = Domain(exponentials(place.whole, place.nesting), None)
+                for log_weight in log_weights(formula, Calculus(domain, *order)):
+                    if log_weight is None:
+                        yield Claim("finite", place)
+                        continue
+                    for exponent in exponents(leaf):
+                        claim = bounding_claim(log_weight, Calculus(domain, *order), place, leaf, exponent)
+                        if claim is not None:
+                            yield claim
+
+
+def log_weights(formula: Formula, calculus: Calculus) -> Iterator[Expansion | None]:
+    """Enclosures of ln b on a whole domain, in the ways that the checker knows; None where the weight is 0."""
+    for by_logarithms in (False, True) if formula.weight else (False,):
+        try:
+            evaluator = Evaluator(calculus, Choices(), by_logarithms)
+            if not formula.weight:
+                yield evaluator.value_or_none(formula.node)
+                continue
+            size = _size(evaluator, formula.node)
+            if size is None or not size.waves:
+                yield None if size is None else size.log
+        except (UnknownError, OverflowError):
+            continue
+
+
+def _size(evaluator: Evaluator, node: Node) -> Size | None:
+    try:
+        if evaluator.value_or_none(node) == ():
+            return None
+    except UnknownError:
+        pass
+    return evaluator.size(node)
+
+
+def bounding_claim(
+    log_weight: Expansion, calculus: Calculus, place: Place, leaf: Leaf, exponent: Fraction
+) -> Claim | None:
+    """The claim with the smallest constant for one exponent; None if it does not hold from this place on."""
+    up, depth = leaf.verdict == "converges", leaf.depth
+    if not exponent and depth:
+        depth, exponent = depth - 1, Fraction(1)  # t*log(t)**0 is t**1
+    claim = Claim("upper" if up else "lower", place, Fraction(0), depth, exponent)
+    try:
+        end = excess(log_weight, calculus, claim)
+    except (UnknownError, OverflowError):
+        return None
+    return None if end is None else Claim(claim.kind, place, Fraction(safe_decimal(end, up)), depth, exponent)
+
+
+def excess(log_weight: Expansion, calculus: Calculus, claim: Claim) -> arb | None:
+    """The end of ln b + ln S on the whole domain, above for an upper claim and below for a lower one."""
+    gap = add(log_weight, ln_scale(claim, calculus.domain))
+    grows = tuple(term for term in gap if compare(term[0], UNIT) > 0)
+    if grows and calculus.sign(grows) != (-1 if claim.kind == "upper" else 1):
+        return None
+    rest = calculus.range(gap[len(grows) :])
+    end = rest.high if claim.kind == "upper" else rest.low
+    return end if end.is_finite() else None
+
+
+def exponents(leaf: Leaf) -> list[Fraction]:
+    """Exponents between 1 and the limit, the neatest first."""
+    limit = None if leaf.limit is None else leaf.limit.fraction
+    if leaf.verdict == "converges":
+        if leaf.limit is None:
+            return [Fraction(2)]
+        return [_between(leaf.limit), *([limit] if limit is not None and limit > 1 else [])]
+    return [Fraction(0), *([limit] if limit is not None and 0 < limit < 1 else []), Fraction(1)]
+
+
+def _between(high: Constant) -> Fraction:
+    """A short decimal strictly between 1 and a larger constant, about the middle."""
+    with ctx.workprec(256):
+        middle, gap = (1 + ball(high)) / 2, ball(high) - 1
+        for digits in range(1, 70):
+            text = middle.mid().str(digits, radius=False)
+            value = Fraction(text)
+            if value > 1 and sign(high - rational(value)) > 0 and abs(middle - arb(text)) < gap / 3:
+                return value
+    raise UndecidedError("the limit is too close to 1")
 
 
 def safe_decimal(value: arb, up: bool) -> str:
@@ -271,5 +183,24 @@ def safe_decimal(value: arb, up: bool) -> str:
     step = Fraction(10) ** (len(str(int(size))) - 5)
     steps = value / (arb(step.numerator) / step.denominator)
     whole = steps.upper().ceil() if up else steps.lower().floor()
-    exact = Fraction(int(whole.unique_fmpz())) * step
+    exact = Fraction(int(whole.fmpz())) * step
     return ("-" if exact < 0 else "") + decimal_text(abs(exact))
+
+
+# ------------------------------------------------------------------------------------------------ the route
+def by_ladder(formula: Formula, start: int, settle: Settle) -> Verdict | None:
+    """The verdict by the ladder, with a claim that the checker accepts."""
+    leaf = decide(formula)
+    claim = claim_for(formula, leaf, start)
+    if claim is None:
+        raise UndecidedError(f"the series seems to be one that {leaf.verdict}, but no certificate of that was found")
+    steps = (*explain(leaf), explicit_step(claim), conclusion(leaf.verdict, start))
+    return Verdict(formula.text(), leaf.verdict, None, steps, claim, start=start)
+
+
+def explicit_step(claim: Claim) -> Sentence:
+    """The claim, and why the verdict follows from it."""
+    if claim.kind == "finite":
+        return say(wording(claim), ": the sum has finitely many terms")
+    why = f"the sum of that bound {claim.proves} (integral test)" if claim.exponent else "the terms do not tend to 0"
+    return say("explicitly, ", wording(claim), f"; {why}")

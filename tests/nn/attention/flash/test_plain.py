@@ -29,6 +29,51 @@ def test_a_bias_that_was_written_to_is_looked_at_again(queries, draw):
     right(q, k, v, bias)
 
 
+@pytest.mark.parametrize("n", [1, 20, 384, 385])
+@pytest.mark.parametrize("queries", ["one", "all"])
+def test_a_bias_may_be_written_to_behind_torch(queries, n, draw):
+    """Through .data, numpy, memory that another process shares, and a storage that two tensors have in common."""
+    q, k, v = draw(1, 2, n, 8, queries=1 if queries == "one" else n)
+    memory = bytearray(8 * n)
+    bias = torch.frombuffer(memory, dtype=torch.float32).view(2, n)
+    twin = torch.empty(0).set_(bias.untyped_storage(), 0, (2, n))
+    shared = torch.zeros(2, n).share_memory_()
+    writes = (
+        lambda new: bias.data.copy_(new),
+        lambda new: bias.numpy().__setitem__(slice(None), new.numpy()),
+        lambda new: memory.__setitem__(slice(None), new.numpy().tobytes()),
+        lambda new: twin.copy_(new),
+    )
+    for number, write in enumerate(writes):
+        right(q, k, v, bias)
+        before, new = bias._version, torch.randn(2, n, generator=torch.Generator().manual_seed(number)) * 3
+        write(new)
+        assert bias._version == before  # so this test can fail
+        assert torch.equal(bias, new)
+        right(q, k, v, bias)
+    right(q, k, v, shared)
+    torch.from_numpy(shared.numpy()).sub_(torch.arange(float(n)))
+    right(q, k, v, shared)
+
+
+def test_what_is_kept_is_bounded_and_found_again(draw, monkeypatch):
+    from farfield.nn.attention.flash import short
+
+    made = []
+    monkeypatch.setattr(short, "_make_mask", lambda *args, make=short._make_mask: made.append(1) or make(*args))
+    monkeypatch.setattr(short, "BYTES", 40_000)
+    monkeypatch.setattr(short, "_masks", {})
+    q, k, v = draw(1, 2, 30, 8)
+    biases = [torch.randn(2, 30) for _ in range(9)]  # 7,200 bytes each
+    for _ in range(3):
+        right(q, k, v, biases[0])
+    assert len(made) == 1
+    for bias in biases:
+        right(q, k, v, bias)
+    assert len(short._masks) == 5
+    assert len(made) == 9
+
+
 def test_a_parameter_may_be_written_to_behind_its_version(draw):
     q, k, v = draw(1, 2, 20, 8)
     bias = torch.nn.Parameter(torch.randn(2, 20), requires_grad=False)
@@ -52,8 +97,9 @@ def test_another_bias_at_the_same_address_is_another_bias(draw):
     assert len(seen) < 30  # all of these come again, so this test can fail
 
 
-def test_parts_of_one_vector_that_differ_in_their_steps_alone(draw):
-    q, k, v = draw(1, 2, 10, 8)
+@pytest.mark.parametrize("queries", [1, 10])
+def test_parts_of_one_vector_that_differ_in_their_steps_alone(queries, draw):
+    q, k, v = draw(1, 2, 10, 8, queries=queries)
     whole = torch.randn(2, 40)
     parts = [whole[:, :10], whole[:, :40:4], whole[:, 1:11], whole.view(40, 2).T[:, :10], whole[:1, :10].expand(2, 10)]
     for part in parts + parts[::-1]:
@@ -114,3 +160,28 @@ def test_any_layout_scale_and_group(draw):
             ):
                 right(turned(q), turned(k), turned(v), bias, scale=0.3)
                 right(turned(q), turned(k), turned(v), bias, window=3)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_what_was_kept_for_inference_serves_training(learned, draw):
+    q, k, v = draw(1, 2, 11, 8)
+    bias = torch.randn(2, 11, requires_grad=learned)
+    with torch.inference_mode():
+        before = attention(q, k, v, bias)
+    out = attention(q.requires_grad_(), k, v, bias)
+    torch.testing.assert_close(out, before)
+    out.sum().backward()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("n", [9, 500])
+def test_a_row_that_sees_an_infinite_key_is_no_number(n, dtype, draw):
+    """torch's kernel gives 0 in float16 and bfloat16, which would pass for a result."""
+    for queries in (1, n):
+        q, k, v = (x.to(dtype) for x in draw(1, 2, n, 8, queries=queries))
+        q[..., 3].abs_()
+        k[0, :, n // 2, 3] = INF
+        for learned in (False, True):
+            out = attention(q, k, v, torch.zeros(2, n, requires_grad=learned))
+            assert bool(out[:, :, max(0, queries - n + n // 2) :].isnan().all())
+            assert bool(out[:, :, : max(0, queries - n + n // 2)].isfinite().all())

@@ -17,8 +17,7 @@ from farfield.nn import Bias, attention
 from farfield.nn.attention.flash import threads as team
 from farfield.nn.attention.flash.skip import BiasSums
 from farfield.nn.attention.flash.threads import LEAST, ThreadTask, in_every_thread, share, share_threads
-from farfield.nn.attention.flash.work_items import plan, shares
-from farfield.nn.attention.padding import spans_of
+from farfield.nn.attention.flash.work_items import plan, shares, spans_of
 
 pytestmark = pytest.mark.skipif(team._openmp() is None, reason="torch came without the GNU OpenMP runtime")
 

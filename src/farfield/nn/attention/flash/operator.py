@@ -17,19 +17,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from farfield.nn.attention.flash.short import capped_rows, with_sink
+from farfield.nn.attention.contract import exact_type, first_gradient_only
+from farfield.nn.attention.flash.short import capped_rows, flash_forward, is_finite, with_sink
 from farfield.nn.attention.flash.skip import BiasSums, SkipCertificate, worth
 from farfield.nn.attention.flash.threads import ThreadTask, share, threads_for
-from farfield.nn.attention.flash.work_items import LARGEST_CHUNK, WorkItem, line_of, mask_of, plan, shares
-from farfield.nn.attention.padding import spans_of
-from farfield.nn.attention.problem import Problem
+from farfield.nn.attention.flash.work_items import LARGEST_CHUNK, WorkItem, line_of, mask_of, plan, shares, spans_of
 from farfield.nn.attention.reference import reference
-from farfield.nn.attention.validation import first_gradient_only
+from farfield.nn.attention.validation import Problem
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
-_forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 
 SHARES_PER_THREAD = 2  # more would balance better, but calls with few heads are slower
@@ -134,7 +132,7 @@ class Flash(torch.autograd.Function):
 
         q, k, v, line, sink, out, lse = ctx.saved_tensors
         done = Computed(q, k, v, line, out, lse, ctx.scale, ctx.softcap)
-        number = torch.promote_types(q.dtype, torch.float32)  # gradients are summed in float32 at least
+        number = exact_type(q.dtype)  # gradients are summed in float32 at least
         dq, dk, dv = (torch.zeros_like(x, dtype=number, memory_format=torch.contiguous_format) for x in (q, k, v))
         d_line = torch.zeros_like(line, dtype=torch.float64) if ctx.needs_input_grad[3] else None
         grad = GradientSums(dq, dk, dv, d_line)
@@ -182,14 +180,13 @@ def _forward_item(item: WorkItem, done: Computed, sums: BiasSums | None) -> list
         mask = mask_of(done.line, item.heads, a, b, s, b)
         rows, keys, values = q[:, :, a - item.first : b - item.first].flip(2), k[:, :, s:b], v[:, :, s:b]
         if done.softcap is None:
-            o, norm = _forward(rows, keys, values, 0.0, False, attn_mask=mask, scale=done.scale)
+            o, norm = flash_forward(rows, keys, values, 0.0, False, attn_mask=mask, scale=done.scale)
         else:
             o, norm = capped_rows(rows, keys, values, mask, done.scale, done.softcap)
-        if not math.isfinite(float(o.sum())):  # NaN or infinity in a token must not reach the rows before it
+        if not is_finite(o, norm):  # NaN or infinity in a token must not reach the rows before it
             bias = done.line[item.heads, done.line.shape[1] - LARGEST_CHUNK - b + s :][:, : b - s].flip(-1)
-            x, y, z = (each.to(done.line.dtype) for each in (rows.flip(2), keys, values))
-            o, norm = reference(x, y, z, bias, scale=done.scale, softcap=done.softcap)
-            return o.to(rows.dtype), norm.masked_fill(norm == -math.inf, 0.0)
+            o, norm = reference(rows.flip(2), keys, values, bias, scale=done.scale, softcap=done.softcap)
+            return o, norm.masked_fill(norm == -math.inf, 0.0)
         return o.flip(2), norm.flip(2)
 
     first_keys = []

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from farfield.nn.norms import upper_norm
+from farfield.nn.attention.contract import upper_norm
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -88,7 +88,7 @@ class SkipCertificate:
         self.sums, self.softcap = sums, softcap
         self.first = k.shape[1] - q.shape[1]  # position of the first query
         self.q_norm, self.k_norm = upper_norm(q) * abs(scale), upper_norm(k).cummax(-1).values
-        self.v_norm = upper_norm(v)
+        self.v_norm, self.dot_error = upper_norm(v), (q.shape[-1] + 2) * 2.0**-23
         self.largest_value = self.v_norm.cummax(-1).values  # up to each key
         self.gap = 2 * self._score(self.q_norm[:, :1], self.k_norm[:, self.first : self.first + 1])[:, 0]
 
@@ -117,6 +117,8 @@ class SkipCertificate:
         if s == 0:
             return None
         bound = self._score(q_norm, self.k_norm[:, s - 1 : s]) + self.sums.tail[:, a - s + 1 : b - s + 1] + excess
-        # The kernel's own exponential and sums err by less than 1e-5 of what they return.
-        certain = bound + 1e-3 + 1e-5 * lse.abs() <= lse + self.sums.limit
+        # The kernel's dot products err by less than D + 2 last places of |q| |k|, its exponential and sums by less than
+        # 1e-5 of what they return.
+        error = 1e-3 + 1e-5 * lse.abs() + self.dot_error * q_norm * self.k_norm[:, b - 1 : b]
+        certain = bound + error <= lse + self.sums.limit
         return None if bool(certain.all()) else ~certain

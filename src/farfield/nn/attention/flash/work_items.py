@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from farfield.nn.attention.flash.skip import BiasSums
-from farfield.nn.attention.padding import Span
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 LARGEST_CHUNK = 768  # rows; from here on the CPU kernel works in its largest blocks
 FAR = 4096  # keys in sight from which these blocks save more than the keys that a large chunk wastes
@@ -75,6 +75,28 @@ class WorkItem:
             b = min(self.keys, a + (LARGEST_CHUNK if large else self.chunk))
             yield a, b, max(0, a - self.window + 1)
             a = b
+
+
+@dataclass(frozen=True)
+class Span:
+    """Neighbouring samples whose real tokens are the keys `start` to `end` (excluded)."""
+
+    samples: slice
+    start: int
+    end: int
+
+
+def spans_of(mask: Bool[Tensor, "B N"] | None, samples: int, keys: int) -> list[Span]:
+    """Where the real tokens of each sample lie, neighbours alike taken together."""
+    if mask is None:
+        return [Span(slice(0, samples), 0, keys)]
+    ends = zip(mask.int().argmax(-1).tolist(), mask.sum(-1).tolist(), strict=True)
+    spans, b = [], 0
+    for (start, count), alike in groupby(ends):
+        size = len(list(alike))
+        spans.append(Span(slice(b, b + size), start, start + count))
+        b += size
+    return spans
 
 
 def plan(

@@ -1,1 +1,0 @@
-"""What a model's configuration says about how far each of its layers sees."""
