@@ -308,7 +308,8 @@ def _check_constants(node: Node, before: Node | None = None, bound: Mapping[str,
     if before is not None and (before.op == "name" or before.free().isdisjoint(bound or {})):
         return
     for i, part in enumerate(node.args):
-        _check_constants(part, None if before is None else before.args[i], bound)
+        if i != _unused(node):
+            _check_constants(part, None if before is None else before.args[i], bound)
     if node.op == "sum":
         algebras.index_range(node)
     if node.op == "**" and not node.args[1].free():
@@ -321,3 +322,13 @@ def _check_constants(node: Node, before: Node | None = None, bound: Mapping[str,
         if not abs(value) <= 10.0**MAX_MAGNITUDE:
             fault = "is not a real number" if value != value else f"is beyond 10**{MAX_MAGNITUDE}"
             raise FormulaError(f"a constant part of the formula {fault}", column=node.column)
+
+
+def _unused(node: Node) -> int | None:
+    """Which argument of a `where` is never evaluated, where its condition is plain numbers."""
+    if node.op != "where" or node.args[0].free() or node.args[1].free():
+        return None
+    left, right = (algebras.exact_value(side, {}) for side in node.args[:2])
+    if left is None or right is None:
+        return None
+    return 3 if algebras.COMPARE[str(node.value)](left, right) else 2

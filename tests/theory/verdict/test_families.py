@@ -3,14 +3,17 @@
 Eight generated families here; 2,000 with -m long.
 """
 
+import itertools
 import os
 import random
+import re
 import subprocess
 import sys
 from fractions import Fraction
 
 import families
 import pytest
+from flint import ctx, fmpq
 
 from farfield import check
 from farfield.formula import FormulaError, parse
@@ -171,3 +174,46 @@ def test_a_power_in_a_condition_says_that_its_base_is_positive():
     condition = check(text, start=3).condition
     assert condition.at({"a": 0, "b": 2}) == "diverges"
     assert condition.at({"a": 1, "b": 2}) == "converges"
+
+
+CLAIMED = [
+    "weight: a**t + b**t", "weight: a**t + (t+1)**(-b)", "max(-a*t, -b*log(t+1))", "min(-a*t, -b*log(t+1))",
+    "-(t+1)**a + (t+1)**b", "-a*log(t+1) - b*log(log(t+3))", "weight: exp(-b*t) + exp(-a*t)",
+]  # fmt: skip
+
+
+def value(text, point, t=1):
+    """An enclosure of a formula at one distance."""
+    with ctx.workprec(256):
+        return parse(text).ball(t, {n: fmpq(v.numerator, v.denominator) for n, v in point.items()})
+
+
+def holds(relation, point):
+    """Whether a relation holds at a point, as far as 256 bits tell."""
+    left, sign, right = relation.partition(re.search("[<>!]?=|[<>]", relation)[0])
+    gap = value(f"{left} - ({right})", point)
+    if not gap.is_finite():
+        return False
+    side = 0 if gap.contains(0) else 1 if gap > 0 else -1
+    return side in {">": (1,), ">=": (0, 1), "=": (0,), "!=": (-1, 1), "<=": (-1, 0), "<": (-1,)}[sign]
+
+
+@pytest.mark.parametrize("text", CLAIMED)
+def test_what_is_claimed_of_each_case_holds_at_large_distances(text):
+    """Of every case a few points: each inequality, of the weight or of the part that it names, holds from `from` on."""
+    formula, tried = parse(text), 0
+    grid = [{"a": a, "b": b} for a in VALUES for b in VALUES]
+    for case in [case for case in check(text, start=3).cases.json()["parts"] if "claim" in case]:
+        for point in itertools.islice((p for p in grid if all(holds(one, p) for one in case["if"])), 3):
+            for t in (10**5, 10**9, 10**30):
+                weight = value(text, point, t).exp()
+                for claim in case.get("parts", [case]):
+                    if any(not value(one, point, t) <= 1 / 1024 for one in case.get("from", ())):
+                        continue
+                    claimed = value(claim["of"], point, t) if "of" in claim else weight
+                    bound = value(claim["bound"], point, t) if "bound" in claim else 0
+                    assert not (claimed < bound if claim["claim"] == "lower" else claimed > bound), (claim, point, t)
+                    if case["verdict"] == "diverges" or formula.node.op == "min":
+                        assert not (weight < claimed if case["verdict"] == "diverges" else weight > claimed), claim
+                    tried += 1
+    assert tried > 20

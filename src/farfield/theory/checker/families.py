@@ -47,7 +47,7 @@ from farfield.theory.exact.regions import OpenSignError, Region, Signs, paramete
 ORDERS = ((1, 4), (2, 8), (4, 12), (8, 24))
 DEPTH = 6  # logarithms that are tried
 MAX_LEAVES = 240
-EFFORT = 400_000
+EFFORT = 20_000
 SIGNS = {
     ">": regions.POSITIVE, ">=": regions.NOT_NEGATIVE, "=": regions.NULL, "!=": regions.NOT_NULL,
     "<=": regions.NOT_POSITIVE, "<": regions.NEGATIVE,
@@ -190,12 +190,13 @@ class Leaf:
 
     verdict: str  # "converges", "diverges", "undefined", or "undecided"
     reason: str = ""  # of the last two
-    kind: str = ""  # "upper", "lower", "finite": what is claimed of the weight
+    kind: str = ""  # "upper", "lower", "finite": what is claimed of the weight; "parts": of each of its parts
     depth: int = 0
     exponent: Constant = ZERO
     limits: tuple[Constant, Constant] | None = None  # of (-ln b - l_1 - ...)/l_(depth + 1); None: infinite
     log_weight: Expansion = NULL
-    parts: tuple[Leaf, ...] = ()  # the same for the other summands, of a weight that is a sum
+    part: Node | None = None  # the summand, or argument of max or min, whose weight decides
+    parts: tuple[Leaf, ...] = ()  # all of them, where all decide together
     requirements: tuple[Expansion, ...] = field(default=(), repr=False)
 
     @property
@@ -371,7 +372,9 @@ def _prove_parts(formula: Formula, evaluator: Evaluator) -> Leaf | None:
         return None
     leaves: list[Leaf] = []
     with _unless_unknown():
-        leaves += [_prove(formula.with_node(node), evaluator) for node in formula.node.args]
+        leaves += [
+            _about(node, formula.weight, _prove(formula.with_node(node), evaluator)) for node in formula.node.args
+        ]
     if not leaves:
         return None
     undefined = [leaf for leaf in leaves if leaf.verdict == "undefined"]
@@ -381,7 +384,16 @@ def _prove_parts(formula: Formula, evaluator: Evaluator) -> Leaf | None:
     for leaf in leaves:
         if leaf.verdict == decisive:
             return leaf
-    return None if op == "min" else replace(leaves[0], parts=tuple(leaves[1:]))
+    return (
+        None
+        if op == "min"
+        else Leaf("converges", kind="parts", parts=tuple(p for leaf in leaves for p in leaf.parts or (leaf,)))
+    )
+
+
+def _about(node: Node, weight: bool, leaf: Leaf) -> Leaf:
+    """A leaf that says which part of the formula it is about."""
+    return leaf if leaf.part or leaf.parts else replace(leaf, part=node if weight else Node("exp", (node,)))
 
 
 def no_value(formula: Formula, evaluator: Evaluator) -> str:

@@ -98,6 +98,7 @@ class Region:
         self._boxed: dict[tuple[Constant, frozenset[tuple[Constant, Signs]]], Signs] = {}
         self._parameters: list[dict[Atom, Signs]] = [{}]
         self._busy: list[Constant] = []
+        self.work = 0  # signs that were looked at
         self.requirements: dict[Any, None] = {}
         self.postponed: OpenSignError | None = None  # the first sign that was not needed so far
 
@@ -229,6 +230,7 @@ class Region:
         return result if flip > 0 else opposite(result)
 
     def _signs(self, core: Constant) -> Signs:
+        self.work += 1
         result = ANY
         for rule in (self._by_facts, self._by_terms, self._by_factors, self._by_rules, self._by_rows, self._by_boxes):
             with contextlib.suppress(UnknownError):

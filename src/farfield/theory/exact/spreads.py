@@ -13,6 +13,7 @@ from farfield.theory.exact.intervals import FROM_ZERO_TO_ONE, UNIT_WAVE, Interva
 from farfield.theory.exact.regions import ANY, NEGATIVE, NULL, POSITIVE, Signs, sign_product, sign_sum
 
 _ONCE = exactly(1)
+MAX_TERMS = 24  # of all constants of one spread
 
 
 class Spread(Interval):
@@ -31,6 +32,8 @@ class Spread(Interval):
         for c, x in parts:
             total[c] = total[c] + x if c in total else x
         self.parts = tuple(total.items())
+        if len(self.parts) > 1 and sum(len(c.terms) for c in total) > MAX_TERMS:
+            raise UnknownError("bounds that grow too long")
 
     @classmethod
     def of(cls, x: Constant | Interval) -> Spread:
@@ -80,7 +83,7 @@ class Spread(Interval):
 
     @property
     def is_zero(self) -> bool:
-        return self.signs == NULL
+        return all(x.is_zero or constants.is_zero(c) for c, x in self.parts)
 
     def contains_zero(self) -> bool:
         return 0 in self.signs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +20,18 @@ from farfield.formula.functions import primitive
 from farfield.formula.spelling import Sentence, join, say
 from farfield.formula.tree import substitute
 from farfield.theory.checker.families import SIGNS, Family, Leaf, Tree, far
-from farfield.theory.checker.monomials import constant_node, expansion_node, level_node, power_bases, size_node
+from farfield.theory.checker.monomials import (
+    Expansion,
+    constant_node,
+    expansion_node,
+    level_node,
+    monomial_node,
+    power_bases,
+    size_node,
+)
 from farfield.theory.errors import EmptyRegionError, UndecidedError, UnknownError
 from farfield.theory.exact.constants import Constant, rational
-from farfield.theory.exact.intervals import exactly
+from farfield.theory.exact.intervals import Interval, exactly
 from farfield.theory.exact.regions import (
     ANY,
     NULL,
@@ -40,6 +48,7 @@ from farfield.theory.exact.regions import (
 VERDICTS = ("converges", "diverges", "undecided", "undefined")
 Case = tuple[tuple[Constant, Signs], ...]
 MAX_PAIRS = 400  # of cases that are compared with each other
+MAX_WORK = 3000  # signs that are looked at to make a condition shorter
 _POINTS = 300
 _VALUES = [exactly(fmpq(n, 12)) for n in (0, 12, -12, 24, -24, 6, -6, 18, 36, -36, 4, -9, 15, 60, -54, 1)]
 _SYMBOLS = {signs: symbol for symbol, signs in SIGNS.items()}
@@ -99,11 +108,11 @@ def relation_holds(relation: Node, point: Mapping[str, Node]) -> bool | None:
 
 
 # ---------------------------------------------------------------------------------------------------- cases
-def cases(branch: Tree, verdict: str) -> list[Case]:
-    """The parts of the domain with one verdict; signs that lead to the same are taken together."""
+def cases(branch: Tree, wanted: Callable[[Leaf], bool]) -> list[Case]:
+    """The parts of the domain with such leaves; signs that lead to the same are taken together."""
     if isinstance(branch, Leaf):
-        return [()] if branch.verdict == verdict else []
-    results = {s: cases(child, verdict) for s, child in branch.children}
+        return [()] if wanted(branch) else []
+    results = {s: cases(child, wanted) for s, child in branch.children}
     groups: list[tuple[Signs, list[Case]]] = []
     for s, result in results.items():
         for i, (signs, other) in enumerate(groups):
@@ -133,6 +142,7 @@ class Cover:
         self.points = [p for p in points if all(sign_at(c, p) in signs for c, signs in self.region.facts)]
         self._signs: dict[Constant, list[int | None]] = {}
         self._known: dict[frozenset[tuple[Constant, Signs]], bool] = {}
+        self._end = self.region.work + MAX_WORK
 
     def impossible(self, case: Case) -> bool:
         """Whether it is proven that no parameters satisfy all relations."""
@@ -151,6 +161,8 @@ class Cover:
         return any(all(column[i] in signs for column, signs in columns) for i in range(len(self.points)))
 
     def _is_refuted(self, case: Case) -> bool:
+        if self.region.work > self._end:
+            return False
         try:
             with ExitStack() as stack:
                 for c, signs in case:
@@ -178,6 +190,15 @@ class Cover:
         for pair in sorted(case, key=lambda pair: -len(pair[0].terms)):  # the most involved first
             without = tuple(other for other in kept if other != pair)
             if all(self.impossible((*without, *other)) for other in others):
+                kept.remove(pair)
+        return tuple(kept)
+
+    def plain(self, case: Case) -> Case:
+        """The case without relations that its others imply."""
+        kept = list(_one_for_each(case))
+        for pair in sorted(kept, key=lambda pair: -len(pair[0].terms)):
+            others = tuple(other for other in kept if other != pair)
+            if self.impossible((*others, (pair[0], ANY - pair[1]))):
                 kept.remove(pair)
         return tuple(kept)
 
@@ -223,6 +244,22 @@ def relation(c: Constant, signs: Signs) -> Node:
     return tree.relation(left or constant_node(moving), _SYMBOLS[signs], constant_node(right))
 
 
+def _relations(case: Case) -> tuple[Node, ...]:
+    """The relations of a case; that a number is whole is left out where it is a multiple of a whole number anyway."""
+    result = tuple(relation(c, signs) for c, signs in case)
+    multiples = {(one.args[0].args[0], one.args[0].args[1] != tree.ONE) for one in result if _is_multiple(one)}
+    return tuple(
+        one
+        for one in result
+        if not _is_multiple(one) or one.args[0].args[1] != tree.ONE or (one.args[0].args[0], True) not in multiples
+    )
+
+
+def _is_multiple(one: Node) -> bool:
+    """Whether a relation is mod(x, n) = 0."""
+    return one.op == "=" and one.args[0].op == "mod" and one.args[1] == tree.ZERO
+
+
 def _remainder(c: Constant) -> Node | None:
     """mod(x, n) for x - n*floor(x/n)."""
     for product, q in c.terms.items():
@@ -259,14 +296,14 @@ def decide_family(
         for one in assumptions:
             _assume(stack, family, one, assumptions)
         root = family.tree()
-        result = {v: cases(root, v) for v in VERDICTS}
+        result = {v: cases(root, lambda leaf, v=v: leaf.verdict == v) for v in VERDICTS}
         shown, cover = {}, Cover(family)
         for v in VERDICTS:
             others = [case for other in VERDICTS if other != v for case in result[other]]
             short = [_with_bases(case, family.region) for case in cover.shorter(result[v], others)]
-            shown[v] = tuple(tuple(relation(c, signs) for c, signs in case) for case in short)
+            shown[v] = tuple(map(_relations, short))
         leaves = list(_leaves(root, ()))
-        certificate = FamilyCertificate(tuple(_step(*leaf) for leaf in leaves), tuple(_json(*leaf) for leaf in leaves))
+        certificate = FamilyCertificate(tuple(_steps(root, cover)), tuple(_json(*leaf) for leaf in leaves))
     free = [n for n in formula.parameters if not any(n in one.free() for one in assumptions)]
     verdict, condition = _condition(shown, join([*assumptions, *map(tree.name, free)], ", "))
     return verdict, condition, certificate
@@ -323,22 +360,50 @@ def _leaves(branch: Tree, path: tuple[Node, ...]) -> Iterator[tuple[tuple[Node, 
         yield from _leaves(child, (*path, relation(branch.constant, frozenset((s,)))))
 
 
-def _step(path: tuple[Node, ...], leaf: Leaf) -> Sentence:
-    """What is proven of one part, as a step of the proof."""
-    return say(say("if ", join(path, " and "), ": ") if path else say(), _claim(leaf))
+def _steps(root: Tree, cover: Cover) -> Iterator[Sentence]:
+    """What is proven, a step for each claim: leaves with the same claim are one step."""
+    claims = {str(claim): claim for _, leaf in _leaves(root, ()) for claim in [_claim(leaf)]}
+    for text, claim in claims.items():
+        found = [cover.plain(case) for case in cases(root, lambda leaf, text=text: str(_claim(leaf)) == text)]
+        where = _any_of([_relations(case) for case in dict.fromkeys(found)])
+        yield say("if ", where, ": ", claim) if where.parts else claim
 
 
 def _claim(leaf: Leaf) -> Sentence:
-    b = tree.apply("b")
     if leaf.verdict in ("undefined", "undecided"):
         return say({"undefined": "the formula has no value: ", "undecided": "not decided: "}[leaf.verdict], leaf.reason)
-    if leaf.kind == "finite":
+    if leaf.kind == "parts":
+        return say(
+            "for all large t ", join((_inequality(part) for part in leaf.parts), ", "), ", and the sum converges"
+        )
+    b = tree.apply("b")
+    if leaf.kind == "finite" and leaf.part is None:
         return say(tree.relation(b, "=", tree.ZERO), " for all large t, so the sum has finitely many terms")
-    sign = "<=" if leaf.kind == "upper" else ">="
-    return say(
-        tree.relation(tree.call("log", b), "=", expansion_node(leaf.log_weight)), ", so ",
-        tree.relation(b, sign, _bound(leaf)), f" for all large t, and the sum {leaf.verdict}",
-    )  # fmt: skip
+    weight, log_weight = leaf.part or b, leaf.log_weight
+    known = (
+        say()
+        if leaf.part is None
+        else say(tree.relation(b, "<=" if leaf.verdict == "converges" else ">=", weight), " and ")
+    )
+    grows = _growth(tree.call("log", weight), log_weight, leaf.kind) if leaf.kind != "finite" else say()
+    return say(known, grows, ", so ", _inequality(leaf), f" for all large t, and the sum {leaf.verdict}")
+
+
+def _growth(log_weight: Node, f: Expansion, kind: str) -> Sentence:
+    """How the logarithm of a weight grows: its first terms, or a bound where only bounds of the first one are known."""
+    lead = f[0][1] if f else None
+    if isinstance(lead, Interval) and (lead.negative if kind == "upper" else lead.positive):
+        side = "at most a negative" if kind == "upper" else "at least a positive"
+        return say(log_weight, f" is {side} multiple of ", monomial_node(f[0][0]))
+    return say(tree.relation(log_weight, "=", expansion_node(f)))
+
+
+def _inequality(leaf: Leaf) -> Sentence:
+    """b(t) <= bound, of the weight or the part that decides."""
+    weight = leaf.part or tree.apply("b")
+    if leaf.kind == "finite":
+        return say(tree.relation(weight, "=", tree.ZERO))
+    return say(tree.relation(weight, "<=" if leaf.kind == "upper" else ">=", _bound(leaf)))
 
 
 def _bound(leaf: Leaf) -> Node:
@@ -350,7 +415,15 @@ def _bound(leaf: Leaf) -> Node:
 def _json(path: tuple[Node, ...], leaf: Leaf) -> dict[str, Any]:
     """The claim about one part: `from` lists what is at most `small` from the distance on from which it holds."""
     data: dict[str, Any] = {"if": [Formula(one).text() for one in path], "verdict": leaf.verdict}
+    if leaf.parts:
+        data["parts"] = [_claim_json(part) for part in leaf.parts]
+    return {**data, **_claim_json(leaf)} if leaf.kind else {**data, "reason": leaf.reason}
+
+
+def _claim_json(leaf: Leaf) -> dict[str, Any]:
+    data: dict[str, Any] = {"claim": leaf.kind, **({"of": Formula(leaf.part).text()} if leaf.part else {})}
     if leaf.kind in ("upper", "lower"):
-        bound = {"claim": leaf.kind, "bound": Formula(_bound(leaf)).text()}
-        return {**data, **bound, "from": [Formula(size_node(f)).text() for f in leaf.requirements]}
-    return {**data, "claim": leaf.kind} if leaf.kind else {**data, "reason": leaf.reason}
+        data["bound"] = Formula(_bound(leaf)).text()
+    if leaf.requirements:
+        data["from"] = [Formula(size_node(f)).text() for f in leaf.requirements]
+    return data
