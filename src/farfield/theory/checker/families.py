@@ -47,6 +47,7 @@ from farfield.theory.exact.regions import OpenSignError, Region, Signs, paramete
 ORDERS = ((1, 4), (2, 8), (4, 12), (8, 24))
 DEPTH = 6  # logarithms that are tried
 MAX_LEAVES = 240
+MAX_WORK = 2500  # signs that depend on parameters
 EFFORT = 20_000
 SIGNS = {
     ">": regions.POSITIVE, ">=": regions.NOT_NEGATIVE, "=": regions.NULL, "!=": regions.NOT_NULL,
@@ -268,7 +269,7 @@ class Family:
     def _visit(self, prove: Callable[[], Result], give_up: Callable[[str], Result]) -> Result | Branch[Result]:
         """The proof for all parameters that are left, or one for each case of a sign that it needs."""
         self.leaves += 1
-        if self.leaves > MAX_LEAVES:
+        if self.leaves > MAX_LEAVES or (self._region is not None and self._region.work > MAX_WORK):
             return give_up("there are too many cases")
         monomials.forget()
         try:

@@ -110,6 +110,8 @@ class Interval:
 
     def power(self, n: int) -> Interval:
         """x ** n for n >= 0."""
+        if n == 1:
+            return self
         ends = [_whole_power(self.low, n), _whole_power(self.high, n)]
         if n % 2 == 0 and n and self.low < 0 < self.high:
             ends.append(arb(0))
@@ -175,10 +177,10 @@ def _exp(x: arb) -> tuple[arb, arb]:
 
 def span(*ends: arb) -> Interval:
     """The least interval that holds all these."""
-    low, high = ends[0].lower(), ends[0].upper()
+    low = high = ends[0]
     for x in ends[1:]:
-        low, high = low.min(x.lower()), high.max(x.upper())
-    return Interval(low, high)
+        low, high = low.min(x), high.max(x)
+    return Interval(low.lower(), high.upper())
 
 
 def exactly(q: fmpq | int) -> Interval:

@@ -21,7 +21,7 @@ from flint import Ordering, arb, ctx, fmpq, fmpq_mpoly_ctx
 from farfield.theory.errors import EmptyRegionError, UnknownError
 from farfield.theory.exact import constants
 from farfield.theory.exact.constants import MINUS, ONE, ZERO, Atom, Constant, Product, alone, rational
-from farfield.theory.exact.intervals import EVERYTHING, INFINITY, UNIT_WAVE, Interval, span
+from farfield.theory.exact.intervals import EVERYTHING, INFINITY, UNIT_WAVE, Interval, exactly, span
 
 Signs = frozenset[int]
 ANY: Signs = frozenset((-1, 0, 1))
@@ -596,16 +596,17 @@ def parameters_of(c: Constant) -> Iterator[Atom]:
 
 def _range(c: Constant, here: dict[Atom, Interval]) -> Interval:
     """A range of the constant over a box, wherever it has a value."""
-    total = span(arb(0))
+    total: Interval | None = None
     for product, q in c.terms.items():
-        value = span(arb(q))
+        value = None if q == 1 and product else span(arb(q))
         for a, e in product:
             one = here[a] if a.kind == "parameter" else _atom_range(a, here)
-            value = value * (one.power(e) if e > 0 else one.power(-e).inverse())
-        total = total + value
-    if total.low.is_nan() or total.high.is_nan():
-        return EVERYTHING
-    return total
+            one = one.power(e) if e > 0 else one.power(-e).inverse()
+            value = one if value is None else value * one
+        total = value if total is None or value is None else total + value
+    if total is None:
+        return exactly(0)
+    return EVERYTHING if total.low.is_nan() or total.high.is_nan() else total
 
 
 def _atom_range(a: Atom, here: dict[Atom, Interval]) -> Interval:

@@ -48,7 +48,7 @@ from farfield.theory.exact.regions import (
 VERDICTS = ("converges", "diverges", "undecided", "undefined")
 Case = tuple[tuple[Constant, Signs], ...]
 MAX_PAIRS = 400  # of cases that are compared with each other
-MAX_WORK = 3000  # signs that are looked at to make a condition shorter
+MAX_WORK = 1500  # signs that are looked at to make a condition shorter
 _POINTS = 300
 _VALUES = [exactly(fmpq(n, 12)) for n in (0, 12, -12, 24, -24, 6, -6, 18, 36, -36, 4, -9, 15, 60, -54, 1)]
 _SYMBOLS = {signs: symbol for symbol, signs in SIGNS.items()}
@@ -300,8 +300,8 @@ def decide_family(
         shown, cover = {}, Cover(family)
         for v in VERDICTS:
             others = [case for other in VERDICTS if other != v for case in result[other]]
-            short = [_with_bases(case, family.region) for case in cover.shorter(result[v], others)]
-            shown[v] = tuple(map(_relations, short))
+            short = (_with_bases(case, family.region) for case in cover.shorter(result[v], others))
+            shown[v] = tuple(_relations(case) for case in short if case is not None)
         leaves = list(_leaves(root, ()))
         certificate = FamilyCertificate(tuple(_steps(root, cover)), tuple(_json(*leaf) for leaf in leaves))
     free = [n for n in formula.parameters if not any(n in one.free() for one in assumptions)]
@@ -309,15 +309,17 @@ def decide_family(
     return verdict, condition, certificate
 
 
-def _with_bases(case: Case, region: Region) -> Case:
-    """The case with a > 0 where a**b stands in it and nothing else says so."""
+def _with_bases(case: Case, region: Region) -> Case | None:
+    """The case with a > 0 where a**b stands in it and nothing else says so; None if no parameters satisfy it."""
     bases = dict.fromkeys(x for c, _ in case for x in power_bases(c))
-    with ExitStack() as stack:
-        for c, signs in case:
-            if not any(power_bases(c)):
-                stack.enter_context(region.assuming(c, signs))
-        needed = tuple((x, POSITIVE) for x in bases if region.signs(x) != POSITIVE)
-    return (*needed, *case)
+    try:
+        with ExitStack() as stack:
+            for c, signs in case:
+                if not any(power_bases(c)):
+                    stack.enter_context(region.assuming(c, signs))
+            return (*((x, POSITIVE) for x in bases if region.signs(x) != POSITIVE), *case)
+    except EmptyRegionError:
+        return None
 
 
 def _assume(stack: ExitStack, family: Family, one: Node, assumptions: Sequence[Node]) -> None:
