@@ -24,6 +24,7 @@ VERBS = {
     "zoo": ("List every named encoding.", "zoo"),
     "window": ("How many tokens must each head keep?", "window alibi --heads 8 --logit-bound 5 --epsilon 0.01"),
     "inspect": ("How far does a model look? From its configuration.", "inspect runs/type1"),
+    "predict": ("Which encodings will fail at 18x? Written down before training.", "predict alibi inverse"),
     "explore": ("All of this in the browser.", "explore"),
     "train": ("Train a language model with any encoding.", "train --encoding type1 --out runs/type1"),
     "replace": ("Another encoding in a model of transformers.", 'replace gpt2 --encoding "-k*t" --out gpt2-alibi'),

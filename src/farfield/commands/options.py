@@ -94,6 +94,37 @@ class Measuring:
         )
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Sizes:
+    """The size of the models of a study: a preset is a name for such sizes."""
+
+    preset: str | None = None
+    """small (minutes on two cores, the default), long (deeper, twice as long), geometry (512 training tokens, narrow
+    models), tiny (a test), paper (the paper's whole grid, for GPUs)."""
+    layers: WholeOrNone = None
+    """Layers of each model; the preset's unless given, as for the options below."""
+    width: WholeOrNone = None
+    """Width of the hidden states; the feed-forward layers follow in proportion."""
+    heads: WholeOrNone = None
+    """Attention heads in each layer."""
+    length: WholeOrNone = None
+    """Training length, in tokens."""
+    batch: WholeOrNone = None
+    """Samples in one update."""
+    tokenizer: str | None = None
+    """bytes, bpe (trained on the text), a tokenizer.json, or a name on the hub."""
+    updates: WholeOrNone = None
+    """Number of updates."""
+    segments: WholeOrNone = None
+    """Segments of the test text, each of the longest length."""
+
+    def changes(self) -> dict[str, int | str | None]:
+        """The settings that differ from the preset's."""
+        names = ("layers", "width", "heads", "length", "batch", "tokenizer", "segments")
+        return {**{name: getattr(self, name) for name in names}, "steps": self.updates}
+
+
 @contextmanager
 def progress(first: str, quiet: bool) -> Iterator[Watch]:
     """A bar on stderr, if that is a terminal; gives the function that moves it."""

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from farfield.commands.options import Flag, Learn, Slopes, WholeOrNone, split_list
+from farfield.commands.options import Flag, Learn, Sizes, Slopes, WholeOrNone, split_list
 
 if TYPE_CHECKING:
     from farfield.study.jobs import Failure, Job, Progress
@@ -32,7 +32,8 @@ def study_command(
     stands_for: Annotated[list[str] | None, Parameter(negative="")] = None,
     runs: Annotated[list[Path] | None, Parameter(negative="")] = None,
     measure_only: Annotated[bool, Parameter(negative="")] = False,
-    preset: str | None = None,
+    sizes: Sizes = Sizes(),  # noqa: B008
+    check: Path | None = None,
     out: Path = Path("study"),
     only: Literal["tables", "figures", "records"] | None = None,
     pdf: Flag = False,
@@ -64,8 +65,7 @@ def study_command(
         runs: A folder of finished runs of `farfield train`: those that have the settings of this study are measured,
             not trained again. May be repeated.
         measure_only: Train nothing: measure the models that are there, and report on these.
-        preset: small (minutes on two cores, the default), long (deeper, three times as long),
-            geometry (512 training tokens, narrow models), tiny (a test), paper (the paper's whole grid, for GPUs).
+        check: A file of `farfield predict`: train what it names, and say which of its predictions held.
         out: The folder of the study.
         only: Train nothing: write the tables, or the figures, anew from what was measured; or put all records into one
             file, records.zip, from which they are read as well. The options of the last call hold.
@@ -85,22 +85,31 @@ def study_command(
     from farfield.study.entries import collect
     from farfield.study.jobs import chosen_gpus, gpus
     from farfield.study.plan import make_plan, read_plan, sentences
+    from farfield.study.predictions import FILE, outcome_table, outcomes, predict, read_predictions, score_table
     from farfield.study.record import pack
 
     console = Console(stderr=True)
-    selected = any(
-        option is not None
-        for option in (corpora, encodings, seeds, first_seed, stands_for, preset, precision, learn, slopes)
+    selected = (
+        any(
+            option is not None
+            for option in (corpora, encodings, seeds, first_seed, stands_for, precision, learn, slopes, check)
+        )
+        or sizes != Sizes()
     )
+    if check is not None and (corpora or encodings or learn or slopes or stands_for or precision or sizes != Sizes()):
+        raise ValueError("--check trains what its file names: give only --seeds, --first-seed and --out beside it.")
     if device is not None:
         chosen_gpus(device)
     plan = read_plan(out) if only is not None and not selected else None
+    predictions = None if check is None else read_predictions(check)
+    if plan is None and predictions is not None:
+        plan = predictions.plan(1 if seeds is None else seeds, first_seed or 0)
     if plan is None:
         chosen = split(corpora, paths=True), split(encodings), 1 if seeds is None else seeds
         declared = dict(_pair(one) for one in stands_for or [])
         plan = make_plan(
-            preset or "small", *chosen, precision, first_seed=first_seed or 0, stands_for=declared, learn=learn,
-            slopes=slopes,
+            sizes.preset or "small", *chosen, precision, first_seed=first_seed or 0, stands_for=declared, learn=learn,
+            slopes=slopes, sizes=sizes.changes(),
         )  # fmt: skip
     todo = missing(plan, out)
     if only is None:
@@ -109,6 +118,9 @@ def study_command(
     if dry_run:
         return
     command = shlex.join(["farfield", *sys.argv[1:]])
+    if only is None and not (out / FILE).exists():  # what was predicted before the first training stays
+        out.mkdir(parents=True, exist_ok=True)
+        (predictions or predict(plan)).save(out / FILE)
     failures: list[Failure] = []
     if only is None:
         here = cluster == "local" and not measure_only
@@ -153,6 +165,9 @@ def study_command(
     from farfield.study.findings import findings, take_home, too_small
 
     evidence = Evidence(study)
+    if (out / FILE).exists() and (checked := outcomes(read_predictions(out / FILE), study)):
+        for table in (outcome_table(checked), score_table(checked)):
+            Console().print(table.rich(Console()))
     Console().print(Text(take_home(study, evidence), style="bold"))
     for table in summary(study):
         Console().print(table.rich(Console()))

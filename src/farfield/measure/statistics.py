@@ -148,3 +148,12 @@ def cluster_interval(
         return None
     low, high = np.quantile(values, (0.025, 0.975))
     return float(low), float(high)
+
+
+def area_under_curve(values: Sequence[float] | np.ndarray, positive: Sequence[bool] | np.ndarray) -> float:
+    """How often a positive case has the larger of two values, ties counting half; NaN if all cases are alike."""
+    chosen = np.asarray(positive, dtype=bool)
+    count, others = int(chosen.sum()), int((~chosen).sum())
+    if not count or not others:
+        return float("nan")
+    return float((ranks(values)[chosen].sum() - count * (count + 1) / 2) / (count * others))

@@ -174,10 +174,12 @@ def make_plan(
     stands_for: Mapping[str, str] | None = None,
     learn: str | Mapping[str, Any] | None = None,
     slopes: str | None = None,
+    sizes: Mapping[str, Any] | None = None,
 ) -> Plan:
     """The plan of a study: `python`, the paper's nine encodings and the twins unless something else is given.
 
-    What is learned, and the slopes, hold for every encoding whose formula has these parameters.
+    What is learned, and the slopes, hold for every encoding whose formula has these parameters. Sizes are settings of
+    training that take the place of the preset's, and `segments` of the test text.
     """
     if preset not in STUDY_PRESETS:
         raise ValueError(f"There is no study preset {preset!r}: choose from {', '.join(STUDY_PRESETS)}.")
@@ -193,18 +195,30 @@ def make_plan(
             raise ValueError(f"The {what} {twice[0]!r} was given twice.")
     declared = _declared(stands_for or {}, sources)
     measurement = MEASUREMENTS.get(preset, Measurement())
+    changes = {name: value for name, value in (sizes or {}).items() if value is not None}
+    if (segments := changes.pop("segments", None)) is not None:
+        if not 1 <= segments <= 100_000:
+            raise ValueError(f"{segments} segments of the test text were asked for; it must be from 1 to 100,000.")
+        measurement = measurement.model_copy(update={"segments": segments})
     cells = []
     for seed in range(first_seed, first_seed + seeds):  # all encodings once before any of them twice
         for source, label in zip(sources, _labels(sources), strict=True):
             for name in names:
                 size = _training_preset(preset, declared.get(source))
                 how: dict[str, Any] = {"encoding": name, "corpus": source, "seed": seed, "precision": precision}
-                if chosen := _chosen(name, preset_settings(size).heads, rules, slopes):
+                how |= _in_proportion(size, changes)
+                if chosen := _chosen(name, how.get("heads") or preset_settings(size).heads, rules, slopes):
                     how["parameters"] = chosen
                 settings = preset_settings(size, **how)
                 about = {"corpus": label, "encoding": name, "seed": seed, "stands_for": declared.get(source)}
                 cells.append(Cell.model_validate({**about, "settings": settings, "measurement": measurement}))
     return Plan(preset=preset, cells=tuple(cells))
+
+
+def _in_proportion(preset: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Sizes that were chosen; the feed-forward layers are as wide as before in proportion to the hidden states."""
+    usual = preset_settings(preset)
+    return {"feed_forward": changes.get("width", usual.width) * usual.feed_forward // usual.width, **changes}
 
 
 def _declared(given: Mapping[str, str], sources: Sequence[str]) -> dict[str, str]:
