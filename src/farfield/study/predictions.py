@@ -83,7 +83,8 @@ def _entropy(formula: Formula, heads: Heads, layers: int, train: int, test: int)
     for head in heads:
         logits = _biases(formula, head, test)
         shares = np.exp(logits - logits.max())
-        shares = shares[shares > 0] / shares.sum()
+        shares /= shares.sum()
+        shares = shares[shares > 0]
         entropies.append(-float(shares @ np.log(shares)))
     return float(np.mean(entropies))
 
