@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -49,39 +48,49 @@ def with_tail(record: Record, tail: str) -> tuple[Formula, list[dict[str, float]
     return formula, [{name: head[name] for name in formula.parameters} for head in heads]
 
 
-def rows(folder: Path) -> list[dict[str, Any]]:
-    """One row for each encoding and tail."""
+def records_of(folder: Path) -> list[Record]:
+    """The models of a study that were also measured with other tails."""
     plan = read_plan(folder)
     assert plan is not None
-    records = [r for r in collect(plan, folder).records if r.interventions]
+    return [record for record in collect(plan, folder).records if record.interventions]
+
+
+def row(records: list[Record], encoding: str, tail: str) -> dict[str, Any]:
+    """What is known of an encoding with a tail, over seeds."""
     trained = [(r.extrapolation.lengths[-1].change, r.rise) for r in records]
     places, values = isotonic(*map(np.array, zip(*trained, strict=True)))
-    seen: dict[tuple[str, str], list[tuple[float, dict[str, float]]]] = defaultdict(list)
-    cache: dict[str, dict[str, float]] = {}
+    rises, predictors = [], []
     for record in records:
         for dose in record.interventions:
-            formula, heads = with_tail(record, dose.tail)
-            key = f"{formula} {heads}"
-            if key not in cache:
-                cache[key] = numbers(formula, heads, record.settings.layers, record.training_length, record.lengths[-1])
-                print(record.encoding, dose.tail, cache[key], flush=True)
-            rise = record.rise if dose.tail == AS_TRAINED else float(np.interp(dose.change[0], places, values))
-            seen[record.encoding, dose.tail].append((max(rise, dose.change[0]), cache[key]))
-    return [
-        {
-            "encoding": encoding,
-            "tail": tail,
-            "rise": round(float(np.mean([rise for rise, _ in each])), 6),
-            "numbers": {n: float(f"{np.mean([x[n] for _, x in each]):.10g}") for n in each[0][1]},
-        }
-        for (encoding, tail), each in seen.items()
-    ]
+            if (record.encoding, dose.tail) == (encoding, tail):
+                rise = record.rise if tail == AS_TRAINED else float(np.interp(dose.change[0], places, values))
+                rises.append(max(rise, dose.change[0]))
+                predictors.append(_numbers(record, tail))
+    means = {name: float(f"{np.mean([x[name] for x in predictors]):.10g}") for name in predictors[0]}
+    return {"encoding": encoding, "tail": tail, "rise": round(float(np.mean(rises)), 6), "numbers": means}
+
+
+_CACHE: dict[str, dict[str, float]] = {}
+
+
+def _numbers(record: Record, tail: str) -> dict[str, float]:
+    formula, heads = with_tail(record, tail)
+    key = f"{formula} {heads}"
+    if key not in _CACHE:
+        _CACHE[key] = numbers(formula, heads, record.settings.layers, record.training_length, record.lengths[-1])
+    return _CACHE[key]
+
+
+def rows(records: list[Record]) -> list[dict[str, Any]]:
+    """One row for each encoding and tail."""
+    pairs = dict.fromkeys((record.encoding, dose.tail) for record in records for dose in record.interventions)
+    return [row(records, encoding, tail) for encoding, tail in pairs]
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "results")
     chosen = parser.parse_args()
-    table = rows(chosen.folder)
+    table = rows(records_of(chosen.folder))
     TARGET.write_text("[\n" + ",\n".join(map(json.dumps, table)) + "\n]\n", encoding="utf-8")
     print(f"{len(table)} observations in {TARGET}")

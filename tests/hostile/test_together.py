@@ -120,7 +120,7 @@ def test_no_pickle_is_ever_read():
 
 def test_when_everything_fails_the_cause_is_shown(tmp_path, monkeypatch, sentence):
     def fails(plan, out, watcher, **options):
-        out.mkdir()
+        out.mkdir(exist_ok=True)
         job = cell_job(plan.cells[0])
         log = log_of(out, job)
         log.parent.mkdir()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from farfield.commands.options import StudySizes
 from farfield.commands.study import study_command
 from farfield.study import jobs
 from farfield.study.conduct import Silent
@@ -31,7 +32,14 @@ def test_a_device_that_is_not_there_is_refused_before_any_work(monkeypatch, tmp_
 
 def test_a_device_is_not_chosen_on_a_cluster(tmp_path):
     with pytest.raises(ValueError, match="on SLURM give --slurm"):
-        study_command(device="cpu", cluster="slurm", preset="tiny", encodings=["alibi"], out=tmp_path, quiet=True)
+        study_command(
+            device="cpu",
+            cluster="slurm",
+            sizes=StudySizes(preset="tiny"),
+            encodings=["alibi"],
+            out=tmp_path,
+            quiet=True,
+        )
 
 
 @pytest.mark.parametrize(("device", "visible"), [("cpu", {""}), ("cuda:1", {"1"}), ("cuda", {"0", "1"})])

@@ -96,7 +96,7 @@ class Measuring:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Sizes:
+class StudySizes:
     """The size of the models of a study: a preset is a name for such sizes."""
 
     preset: str | None = None

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from farfield.commands.options import Flag, Formula, Json, Sizes
+from farfield.commands.options import Flag, Formula, Json, StudySizes
 from farfield.table import Table
 from farfield.words import percent, short, with_error
 
@@ -19,7 +19,7 @@ def predict_command(
     *formulas: Formula,
     file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     corpus: str = "python",
-    sizes: Sizes = Sizes(),  # noqa: B008
+    sizes: StudySizes = StudySizes(),  # noqa: B008
     out: Path | None = None,
     force: Flag = False,
     as_json: Json = False,

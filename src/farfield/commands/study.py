@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from farfield.commands.options import Flag, Learn, Sizes, Slopes, WholeOrNone, split_list
+from farfield.commands.options import Flag, Learn, Slopes, StudySizes, WholeOrNone, split_list
 
 if TYPE_CHECKING:
     from farfield.study.jobs import Failure, Job, Progress
@@ -32,7 +32,7 @@ def study_command(
     stands_for: Annotated[list[str] | None, Parameter(negative="")] = None,
     runs: Annotated[list[Path] | None, Parameter(negative="")] = None,
     measure_only: Annotated[bool, Parameter(negative="")] = False,
-    sizes: Sizes = Sizes(),  # noqa: B008
+    sizes: StudySizes = StudySizes(),  # noqa: B008
     check: Path | None = None,
     out: Path = Path("study"),
     only: Literal["tables", "figures", "records"] | None = None,
@@ -94,9 +94,11 @@ def study_command(
             option is not None
             for option in (corpora, encodings, seeds, first_seed, stands_for, precision, learn, slopes, check)
         )
-        or sizes != Sizes()
+        or sizes != StudySizes()
     )
-    if check is not None and (corpora or encodings or learn or slopes or stands_for or precision or sizes != Sizes()):
+    if check is not None and (
+        corpora or encodings or learn or slopes or stands_for or precision or sizes != StudySizes()
+    ):
         raise ValueError("--check trains what its file names: give only --seeds, --first-seed and --out beside it.")
     if device is not None:
         chosen_gpus(device)

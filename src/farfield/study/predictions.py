@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 from pydantic import ValidationError
@@ -119,7 +119,7 @@ def numbers(formula: Formula, heads: Heads, layers: int, train: int, test: int) 
 
 # ------------------------------------------------------------------------------------------------------------ the fit
 @dataclass(frozen=True)
-class Observation:
+class CalibrationPoint:
     """A trained model of the default study with one tail: its predictors, and the rise that was seen, over seeds."""
 
     encoding: str
@@ -129,10 +129,10 @@ class Observation:
 
 
 @cache
-def observations() -> tuple[Observation, ...]:
+def observations() -> tuple[CalibrationPoint, ...]:
     """What the fits go through."""
     rows = parse_json((files("farfield.study") / "observations.json").read_bytes())
-    return tuple(Observation(**row) for row in rows)
+    return tuple(CalibrationPoint(**row) for row in rows)
 
 
 def _scale(name: str, values: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -180,10 +180,9 @@ class Expected(Value):
     high: Number
 
 
-def expected(name: str, value: float, encoding: str) -> Expected:
-    """The rise that goes with the number of a predictor, from the observations of other encodings."""
-    seen = any(p.encoding == encoding for p in observations())
-    center = float(np.interp(_scale(name, [value]), *_fit(name, encoding if seen else None))[0])
+def expected(name: str, value: float, without: str | None) -> Expected:
+    """The rise that goes with the number of a predictor, from the observations of other encodings than `without`."""
+    center = float(np.interp(_scale(name, [value]), *_fit(name, without))[0])
     low, high = (max(0.0, center + error * (center + SMALL)) for error in _errors(name))
     rounded = (round(float(x), 6) for x in (value, *np.expm1([center, low, high])))
     return Expected(**dict(zip(("value", "rise", "low", "high"), rounded, strict=True)))
@@ -262,12 +261,32 @@ def _predict(settings: Settings, train: int, test: int) -> Prediction:
     encoding = zoo.find(settings.encoding)
     heads = encoding.heads(settings.heads, cast(Any, settings.parameters), width=settings.width // settings.heads)
     formula = encoding.formula
-    if formula is None or any(isinstance(head.get(p, {}), Mapping) for head in heads for p in formula.parameters):
+    if not _known(formula, heads):
         return Prediction(encoding=settings.encoding, by={})
     values = numbers(formula, heads, settings.layers, train, test)
-    return Prediction(
-        encoding=settings.encoding, by={name: expected(name, x, settings.encoding) for name, x in values.items()}
+    name = _observed_as(formula, heads, settings, test)
+    return Prediction(encoding=settings.encoding, by={key: expected(key, x, name) for key, x in values.items()})
+
+
+def _known(formula: Formula | None, heads: Heads) -> TypeGuard[Formula]:
+    """Whether the bias has a formula whose parameters all have values before training."""
+    return formula is not None and not any(
+        isinstance(head.get(p, {}), Mapping) for head in heads for p in formula.parameters
     )
+
+
+def _observed_as(formula: Formula, heads: Heads, settings: Settings, test: int) -> str | None:
+    """The encoding of the observations that has the same biases, however it is spelled."""
+    rows = [_biases(formula, head, test) for head in heads]
+    for name in dict.fromkeys(point.encoding for point in observations()):
+        other = zoo.find(name)
+        others = other.heads(settings.heads, width=settings.width // settings.heads)
+        if _known(other.formula, others) and all(
+            np.allclose(row, _biases(other.formula, head, test), rtol=1e-9)
+            for row, head in zip(rows, others, strict=True)
+        ):
+            return name
+    return None
 
 
 def read_predictions(path: Path) -> Predictions:
@@ -300,7 +319,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Score:
+class PredictorScore:
     """How well one predictor did over encodings; each with its 95 % interval by bootstrap over encodings.
 
     Attributes:
@@ -351,7 +370,7 @@ def score_table(listed: Sequence[Outcome]) -> Table:
     return Table(columns, rows, f"Over {len(listed)} encodings", left=("predictor",))
 
 
-def score(outcomes: Sequence[Outcome], name: str) -> Score | None:
+def score(outcomes: Sequence[Outcome], name: str) -> PredictorScore | None:
     """The score of one predictor; None with fewer than four encodings."""
     points = [outcome for outcome in outcomes if name in outcome.by]
     if len(points) < 4:
@@ -377,4 +396,4 @@ def score(outcomes: Sequence[Outcome], name: str) -> Score | None:
     with warnings.catch_warnings(action="ignore"):  # of a measure that no draw has
         limits = np.nanquantile(drawn, (0.025, 0.975), axis=0).T
     rows = [(v, float(a), float(b)) for v, (a, b) in zip(measures(np.arange(len(points))), limits, strict=True)]
-    return Score(name, len(points), *rows)
+    return PredictorScore(name, len(points), *rows)

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from flint import ctx, fmpq
@@ -296,7 +297,7 @@ def decide_family(
         for one in assumptions:
             _assume(stack, family, one, assumptions)
         root = family.tree()
-        result = {v: cases(root, lambda leaf, v=v: leaf.verdict == v) for v in VERDICTS}
+        result = {v: cases(root, partial(_decides, v)) for v in VERDICTS}
         shown, cover = {}, Cover(family)
         for v in VERDICTS:
             others = [case for other in VERDICTS if other != v for case in result[other]]
@@ -366,9 +367,17 @@ def _steps(root: Tree, cover: Cover) -> Iterator[Sentence]:
     """What is proven, a step for each claim: leaves with the same claim are one step."""
     claims = {str(claim): claim for _, leaf in _leaves(root, ()) for claim in [_claim(leaf)]}
     for text, claim in claims.items():
-        found = [cover.plain(case) for case in cases(root, lambda leaf, text=text: str(_claim(leaf)) == text)]
+        found = [cover.plain(case) for case in cases(root, partial(_claims, text))]
         where = _any_of([_relations(case) for case in dict.fromkeys(found)])
         yield say("if ", where, ": ", claim) if where.parts else claim
+
+
+def _decides(verdict: str, leaf: Leaf) -> bool:
+    return leaf.verdict == verdict
+
+
+def _claims(text: str, leaf: Leaf) -> bool:
+    return str(_claim(leaf)) == text
 
 
 def _claim(leaf: Leaf) -> Sentence:
